@@ -1,4 +1,6 @@
-"""A world that moves: `anytime` without a window, with each of a grid of windows, and with ``window="auto"``, for docs/moving.md.
+"""A world that moves: `anytime` without a window, with each of a grid of windows, and with ``window="auto"``; and `dynamic`.
+
+It writes the two tables of docs/moving.md.
 
 Two tasks on four kinds of streams. Capacity is provided before demand is seen: it costs its price, and too little of it violates a limit.
 A target pulls while halfspaces leave an action that moves with it. Settings are the policies' own for all; the best window is the one of
@@ -26,6 +28,9 @@ PRICES = (10.0, 100.0)
 """What a unit of violation is taken to be worth, in units of the cost of a unit of the action: for the best window in hindsight."""
 DIM = 2
 BEGIN, END = "<!-- measured by benchmarks/moving.py -->", "<!-- end -->"
+BEGIN_DYNAMIC = "<!-- dynamic, measured by benchmarks/moving.py -->"
+RESTART = "steps alone"
+"""What the name of a window ends in where no old halfspaces are kept within it."""
 
 
 class Answer(NamedTuple):
@@ -104,7 +109,9 @@ def measure() -> list[dict[str, object]]:
         domain, answer = make(streams)
         start = np.tile(domain.center(), (len(streams), 1))
         told = {"without": {}, "auto": {"window": "auto"}} | {str(W): {"window": W} for W in GRID}
+        told |= {f"{W}, {RESTART}": {"window": W, "cuts": 0} for W in GRID}
         found = {name: play(bridle.policy("anytime", domain, **each).record, answer, start) for name, each in told.items()}
+        found["dynamic"] = play(bridle.policy("dynamic", domain).record, answer, start)
         for i, kind in enumerate(KINDS):
             part = slice(i * len(SEEDS), (i + 1) * len(SEEDS))
             means = {name: results[part].mean(axis=0).tolist() for name, (results, _) in found.items()}
@@ -114,7 +121,14 @@ def measure() -> list[dict[str, object]]:
 
 def best(found: dict[str, list[float]], price: float) -> str:
     """The window, or none, that is best in hindsight at this price of violation."""
-    return min((name for name in found if name != "auto"), key=lambda name: found[name][0] + price * found[name][1])
+    windows = [name for name in found if name not in ("auto", "dynamic") and not name.endswith(RESTART)]
+    return min(windows, key=lambda name: found[name][0] + price * found[name][1])
+
+
+def best_of_all(found: dict[str, list[float]], price: float = 1.0) -> str:
+    """The window, with or without old halfspaces, or none, that is best in hindsight."""
+    grid = [name for name in found if name not in ("auto", "dynamic")]
+    return min(grid, key=lambda name: found[name][0] + price * found[name][1])
 
 
 def markdown(rows: list[dict[str, object]]) -> str:
@@ -133,14 +147,39 @@ def markdown(rows: list[dict[str, object]]) -> str:
     return "\n".join(lines)
 
 
+def markdown_dynamic(rows: list[dict[str, object]]) -> str:
+    """The table of `dynamic`: cost / violation a round, and its cost plus violation in units of that of the best of the grid."""
+    heads = ["task", "stream", "best of windows and restarts", '`window="auto"`', "`dynamic`", "ratio", "ratio at price 10"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in rows:
+        found = row["found"]
+        if row["stream"] == "still":
+            continue
+
+        def ratio(price: float, found: dict[str, list[float]] = found) -> str:
+            mine, other = found["dynamic"], found[best_of_all(found, price)]
+            return f"{(mine[0] + price * mine[1]) / (other[0] + price * other[1]):.3f}"
+
+        chosen = best_of_all(found)
+        cells = [f"{found[name][0]:.3f} / {found[name][1]:.4f}" for name in (chosen, "auto", "dynamic")]
+        cells[0] += f" ({chosen})"
+        lines.append(f"| {row['task']} | {row['stream']} | " + " | ".join([*cells, ratio(1.0), ratio(10.0)]) + " |")
+    return "\n".join(lines)
+
+
+def filled(text: str, begin: str, table: str) -> str:
+    """The page with this table between its marks."""
+    start = text.index(begin) + len(begin)
+    return f"{text[:start]}\n{table}\n{text[text.index(END, start) :]}"
+
+
 def main() -> None:
     rows = measure()
     figures = target(Path(__file__).with_name("moving.json"))
     figures.write_text(json.dumps(rows, indent=1) + "\n")
     page = target(Path(__file__).parent.parent / "docs" / "moving.md")
-    text = page.read_text()
-    page.write_text(f"{text[: text.index(BEGIN) + len(BEGIN)]}\n{markdown(rows)}\n{text[text.index(END) :]}")
-    print(markdown(rows))
+    page.write_text(filled(filled(page.read_text(), BEGIN, markdown(rows)), BEGIN_DYNAMIC, markdown_dynamic(rows)))
+    print(markdown(rows), markdown_dynamic(rows), sep="\n\n")
 
 
 if __name__ == "__main__":

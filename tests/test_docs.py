@@ -77,12 +77,12 @@ def test_the_versions_agree():
 def test_theorem_functions_named_in_the_docs_exist():
     from bridle import learners
     from bridle.learners import wrappers
-    from bridle.policies import memories, registry, soft_free
+    from bridle.policies import memories, registry, sinha2023_arms, soft_free
 
+    homes = (*registry._MODULES, memories, sinha2023_arms, soft_free, learners, wrappers)
     text = (ROOT / "docs" / "theorems.md").read_text()
     for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
-        modules = (*registry._MODULES, memories, soft_free, learners, wrappers)
-        assert any(hasattr(module, name) for module in modules) or name == "paper_bound", name
+        assert any(hasattr(module, name) for module in homes) or name == "paper_bound", name
 
 
 def benchmark_named(name):
@@ -173,6 +173,19 @@ def test_the_pages_of_applications_show_what_was_measured(name, mixed):
         assert row[mixed][wrong] <= 0.01, row["kind"]
 
 
+def test_the_documentation_shows_the_applications_as_they_were_measured():
+    """And what it says in words of them."""
+    benchmark, found = benchmark_named("applications"), json.loads((ROOT / "benchmarks" / "applications.json").read_text())
+    assert benchmark.markdown(found) in (ROOT / "docs" / "problems.md").read_text(), "run benchmarks/applications.py"
+    assert [row["kind"] for row in found] == list(benchmark.KINDS)
+    violation = {row["kind"]: {who: each[1] for who, each in row["found"].items()} for row in found}
+    least = [min(each, key=lambda who: each[who]) for each in violation.values()]
+    assert least == ["`vaze2025`", "`vaze2025`", "leader", "`vaze2025`", "`vaze2025`"]
+    for kind, each in violation.items():
+        assert kind == "`recommendation`, 3 groups" or 4.0 <= each["leader"] / each["`vaze2025`"] <= 20.0
+        assert each["`anytime`"] <= 0.02 * each["`ogd`"]
+
+
 def test_the_documentation_shows_capacity_as_it_was_measured():
     benchmark, found = benchmark_named("capacity"), json.loads((ROOT / "benchmarks" / "capacity.json").read_text())
     assert benchmark.markdown(found) in (ROOT / "docs" / "capacity.md").read_text(), "run benchmarks/capacity.py"
@@ -192,7 +205,17 @@ def test_the_documentation_shows_what_was_measured_where_the_world_moves():
     assert benchmark.markdown(found) in (ROOT / "docs" / "moving.md").read_text(), "run benchmarks/moving.py"
     for row in found:
         costs = {name: cost + benchmark.PRICES[0] * violation for name, (cost, violation) in row["found"].items()}
-        assert costs["auto"] <= 1.1 * min(costs.values()), (row["task"], row["stream"])
+        windows = [cost for name, cost in costs.items() if name != "dynamic" and not name.endswith(benchmark.RESTART)]
+        assert costs["auto"] <= 1.1 * min(windows), (row["task"], row["stream"])
+
+
+def test_dynamic_is_near_the_best_of_windows_and_restarts_in_hindsight():
+    benchmark, found = benchmark_named("moving"), json.loads((ROOT / "benchmarks" / "moving.json").read_text())
+    assert benchmark.markdown_dynamic(found) in (ROOT / "docs" / "moving.md").read_text(), "run benchmarks/moving.py"
+    moving = [row["found"] for row in found if row["stream"] != "still"]
+    assert len(moving) >= 5
+    for row in moving:
+        assert sum(row["dynamic"]) <= 1.3 * sum(row[benchmark.best_of_all(row)])
 
 
 def test_the_documentation_shows_what_was_measured_in_practice():

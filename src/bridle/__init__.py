@@ -68,6 +68,9 @@ from bridle.game.metrics import (
     ccv_max,
     dynamic_regret,
     interval_violation,
+    movement,
+    movement_bound,
+    path_length,
     regret,
     regret_curve,
     smallest_window,
@@ -87,6 +90,7 @@ from bridle.policies import policy, register
 from bridle.policies.sinha2024 import Lyapunov
 from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
 from bridle.problems import Problem
+from bridle.problems.base import with_switching
 from bridle.problems.hints import with_hints
 from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
@@ -179,7 +183,10 @@ __all__ = [
     "compare",
     "dynamic_regret",
     "interval_violation",
+    "movement",
+    "movement_bound",
     "pacing_bound",
+    "path_length",
     "play",
     "policy",
     "policy_for",
@@ -195,6 +202,7 @@ __all__ = [
     "static_violation",
     "violation_rates",
     "with_hints",
+    "with_switching",
 ]  # fmt: skip
 
 

@@ -691,6 +691,7 @@ class Constants(TypedDict, total=False):
     constraints: int  # k
     slater: float | None  # a margin by which one action satisfies every constraint
     window: float
+    switching: float  # what it costs to move the decision by one unit from one round to the next
     rounds: int  # how many rounds there are at most
     convex: bool
     affine: bool

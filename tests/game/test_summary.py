@@ -26,7 +26,12 @@ def test_lists_of_facts():
     assert tuple((bound, f"{bound}_holds") for _, bound in facts.BOUNDED) == facts.HELD
     assert list(facts.FACT_KINDS) == list(GameFacts.__annotations__)
     named = {*facts.MEASURED, *(bound for _, bound in (*facts.BOUNDED, *facts.PAPER_BOUNDED))}
-    assert {name for name, kind in facts.FACT_KINDS.items() if kind == "number"} == named | {"us_per_round", "seconds"}
+    assert {name for name, kind in facts.FACT_KINDS.items() if kind == "number"} == named | {
+        "us_per_round",
+        "seconds",
+        "dynamic_regret",
+        "path_length",
+    }
     assert {name for name, kind in facts.FACT_KINDS.items() if kind == "flag"} == {name for _, name in facts.HELD}
 
 

@@ -10,112 +10,12 @@ import pytest
 
 import bridle
 from bridle.core import InputError, Round, Tried, Values
-from bridle.domains.inner_ball import Shrunk, inner_ball
 from bridle.functions import AffineFunction, AffineRows
-from bridle.learners import random_stream
 from bridle.policies import bandit2 as two
 from helpers.many_seeds import in_expectation, stage_of
 
 TRYING = ("bandit2", "bandit1")
 """The policies that see values alone, at the points that they try."""
-
-# --- the stream of random numbers -----------------------------------------------------------------------------------------------------
-
-
-def test_the_generator_is_the_published_one():
-    """From 12345 in every place: the first numbers that its author prints."""
-    stream, drawn = random_stream.RandomStream(*(np.array([12345.0]) for _ in range(6))), []
-    for _ in range(5):
-        stream, u = random_stream.uniform(stream)
-        drawn.append(float(u[0]))
-    assert np.allclose(drawn, [0.1270111220, 0.3185275653, 0.3091860155, 0.8258468629, 0.2216299157], atol=1e-10)
-
-
-def test_the_generator_is_exact_whole_number_arithmetic():
-    stream = random_stream.seeded(3, 4)
-    a, b = ([[int(x) for x in part] for part in half] for half in (stream[:3], stream[3:]))
-    for _ in range(300):
-        stream, u = random_stream.uniform(stream)
-        a = [*a[1:], [(1403580 * y - 810728 * x) % 4294967087 for x, y in zip(a[0], a[1], strict=True)]]
-        b = [*b[1:], [(527612 * z - 1370589 * x) % 4294944443 for x, z in zip(b[0], b[2], strict=True)]]
-        assert [list(map(int, part)) for part in stream] == [*a, *b]
-        wanted = [((x - y) % 4294967087 or 4294967087) / 4294967088 for x, y in zip(a[2], b[2], strict=True)]
-        assert u.tolist() == wanted
-
-
-def test_a_seed_fixes_the_stream_and_seeds_differ():
-    one, again, other = (random_stream.seeded(seed, 3) for seed in (5, 5, 6))
-    assert all((x == y).all() for x, y in zip(one, again, strict=True))
-    assert all((x != y).any() for x, y in zip(one, other, strict=True))
-    swept = random_stream.seeded([5, 6], 3)
-    assert all((part == np.stack([x, y])).all() for part, x, y in zip(swept, one, other, strict=True))
-    for bad in (-1, 0.5, [0, 1.5], 2**60):
-        with pytest.raises(InputError, match="seed must be"):
-            random_stream.seeded(bad, 3)
-
-
-def test_directions_are_uniform_on_the_sphere_of_the_hull():
-    normals = inner_ball(bridle.Simplex(3)).normals
-    for normal, d, n in ((None, 3, 3), (normals, 3, 2), (None, 1, 1)):
-        stream, drawn = random_stream.seeded(list(range(4000)), d), []
-        for _ in range(5):
-            stream, u = random_stream.direction(stream, normal)
-            drawn.append(u)
-        u = np.concatenate(drawn)
-        assert np.allclose(np.linalg.norm(u, axis=1), 1.0)
-        span = np.eye(d) if normal is None else np.eye(d) - normal.T @ normal
-        assert np.allclose(u @ span, u)
-        assert np.abs(u.mean(axis=0)).max() < 5.0 / math.sqrt(len(u))
-        assert np.abs(u.T @ u / len(u) - span / n).max() < 5.0 / math.sqrt(len(u))
-        fourth = 3.0 / (n * (n + 2.0))  # E <u, e>^4 for a unit e of the hull
-        e = span[0] / np.linalg.norm(span[0])
-        assert abs(np.mean((u @ e) ** 4) - fourth) < 5.0 / math.sqrt(len(u))
-
-
-# --- the room inside a domain ---------------------------------------------------------------------------------------------------------
-
-ROOMS = {
-    "ball": (bridle.Ball(radius=2.0, center=[1.0, -0.5]), 2.0, 2),
-    "box": (bridle.Box([-1.0, 0.0], [0.5, 3.0]), 0.75, 2),
-    "simplex": (bridle.Simplex(4, mass=2.0), 2.0 / math.sqrt(12.0), 3),
-    "L1": (bridle.L1Ball(3, radius=1.5), 1.5 / math.sqrt(3.0), 3),
-    "matrices": (bridle.Spectrahedron(3), 1.0 / math.sqrt(6.0), 5),
-    "product": (bridle.Product(bridle.Simplex(2), bridle.Box([0.0], [0.4])), 0.2, 2),
-    "cut": (bridle.Halfspace([1.0, 0.0], 0.0, within=bridle.Ball(2)), 0.5, 2),
-    "polyhedron": (bridle.Polyhedron([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], [1.0, 1.0, 0.0]), 2.0 / (2.0 + math.sqrt(2.0)), 2),
-}
-
-
-@pytest.mark.parametrize("name", ROOMS)
-def test_the_ball_inside_is_inside_and_touches(name):
-    domain, radius, n = ROOMS[name]
-    ball = inner_ball(domain)
-    assert ball.dim == n
-    assert ball.radius == pytest.approx(radius, rel=1e-6)
-    rng = np.random.default_rng(0)
-    away = rng.standard_normal((4000, domain.dim))
-    away = away if ball.normals is None else away - (away @ ball.normals.T) @ ball.normals
-    away /= np.linalg.norm(away, axis=1, keepdims=True)
-    assert domain.contains(ball.middle + ball.radius * away)
-    outside = [not domain.contains(ball.middle + 1.2 * ball.radius * u) for u in away]
-    assert any(outside)
-    shrunk = Shrunk(domain, ball.middle, 0.7)
-    x = shrunk.project(domain.center() + 3.0 * away[:50])
-    assert shrunk.contains(x)
-    assert domain.contains(x + 0.3 * ball.radius * away[50:100])
-    assert np.allclose(shrunk.project(x), x)
-    assert shrunk.diameter() == pytest.approx(0.7 * domain.diameter())
-    v = rng.standard_normal(domain.dim)
-    assert shrunk.contains(shrunk.linear_argmin(v))
-    assert (x @ v).min() >= float(shrunk.linear_min(v)) - 1e-9
-
-
-def test_a_domain_without_room_is_refused():
-    flat = bridle.Polyhedron([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, -1.0, 1.0, 1.0])
-    for domain in (flat, bridle.Simplex(1)):
-        with pytest.raises(InputError, match="domain must hold a ball"):
-            bridle.policy("bandit2", domain, horizon=10, lipschitz=1.0)
-
 
 # --- the estimate and the proof, against exact expectations -----------------------------------------------------------------------------
 
@@ -284,8 +184,26 @@ def test_where_there_is_no_bound_it_says_why():
     assert huge.ccv is None
     assert huge.regret is not None
     assert "V is so large" in huge.why
-    with pytest.raises(InputError, match="delta must be below 1, the radius"):
-        make(delta=1.0)
+    for delta in (1.0, [0.1, 1.5]):
+        with pytest.raises(InputError, match="delta must be below 1, the radius"):
+            make(delta=delta)
+
+
+@pytest.mark.parametrize(("n", "r"), [(1, 0.5), (2, 0.3), (5, 2.0)])
+def test_the_bound_ends_where_the_proof_does(n, r):
+    """The largest delta for which (8 w G^2 D^2 / k + C T) lam e^{lam G^2 D^2} <= k/4, solved for by hand."""
+    G, T, k, D = 0.1, 50, 1.75, 2.0 * r
+    w, lam = n * n / max(1, n - 1), 1.0 / (12.0 * n * n / max(1, n - 1) * (G * D) ** 2)
+    room = k / 4.0 / (lam * math.exp(1.0 / (12.0 * w))) - 8.0 * w * (G * D) ** 2 / k
+    z = math.sqrt(2.0 / ((n + 1) * (n + 2)))
+    C = 4.0 * (D / r + k * z) ** 2 + k * z * z  # of delta = 1 and G = 1
+    delta = math.sqrt(room / (C * T)) / G
+    facts = {"lipschitz": G, "diameter": D, "feasible": np.zeros(n), "convex": True}
+    make = lambda delta: bridle.policy("bandit2", bridle.Ball(n, radius=r), horizon=T, lipschitz=G, delta=delta)  # noqa: E731
+    assert not make(delta * (1.0 - 1e-6)).bound(facts, T).why
+    assert "too large for 50 rounds" in make(delta * (1.0 + 1e-6)).bound(facts, T).why
+    assert not make(delta * (1.0 - 1e-6)).bound({**facts, "lipschitz": 0.9 * G}, T).why
+    assert "more than the policy was told" in make(0.5 * delta).bound({**facts, "lipschitz": 1.001 * G}, T).why
 
 
 def test_the_constants_of_the_proof_leave_room():
@@ -379,6 +297,12 @@ def test_a_session_is_the_game(tmp_path):
     assert told[-1]["x"].shape == (2, 2)
     assert told[-1]["violation"].shape == (2, 2)
     assert told[-1]["ccv"] == session.ccv
+
+
+def test_a_session_has_no_bound_of_its_own():
+    session = session_of()
+    session.observe(f=[0.1, 0.2], g=[0.0, 0.1])
+    assert session.bound().why.startswith("values alone do not show how steep functions are")
 
 
 def test_a_saved_ticket_goes_on_bit_for_bit(tmp_path):

@@ -179,6 +179,68 @@ def test_the_one_point_bound_is_void_where_it_must_be():
         make(delta=1.5)
 
 
+def test_the_one_point_bound_on_a_small_ball():
+    """r = 0.2, where D/r, D r and D differ; G D below F and above it, so that each trivial bound is met."""
+    facts = {"lipschitz": 2.0, "diameter": 0.4, "bound": 0.6, "feasible": np.zeros(2), "convex": True}
+    policy = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10**14, lipschitz=2.0, bound=0.6)
+    T, delta = 1e14, math.sqrt(math.sqrt(2.0) * 0.4 * 2.0 * 0.6 / (2.0 * 3.0)) * 10**-3.5
+    K, B = math.sqrt(2.0) * 0.4 * 2.0 * 0.6 * 1e7 / delta, T * delta * 2.0 * (2.0 + 1.0 / 3.0)
+    bound = policy.bound(facts, 10**14)
+    assert bound.regret == pytest.approx(K + 2.0 * (K + B + 0.6) + T * delta * 2.0 * 3.0)
+    assert bound.ccv == pytest.approx(2.0 * (K + B + 0.6) * math.log(2.0 + (K + 0.8 * T) / (K + B + 0.6)))
+    few = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10, lipschitz=2.0, bound=3.0).bound({**facts, "bound": 3.0}, 10)
+    assert (few.regret, few.ccv) == (pytest.approx(8.0), pytest.approx(8.0))  # G D a round
+    few = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10, lipschitz=2.0, bound=0.3).bound({**facts, "bound": 0.3}, 10)
+    assert (few.regret, few.ccv) == (pytest.approx(6.0), pytest.approx(3.0))  # 2 F and F a round
+
+
+def test_the_one_point_bound_ends_where_the_proof_does():
+    """The largest Lipschitz constant for which lam e^{lam F} (K + B) <= 1/2."""
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "feasible": np.zeros(2), "convex": True}
+    policy = bridle.policy("bandit1", bridle.Ball(2), horizon=4, lipschitz=1.0, bound=1.0)
+    lam, delta = policy.record.lam, policy.record.delta
+    K, per = math.sqrt(2.0) * 2.0 * 2.0 * 2.0 / delta, 4.0 * delta * (2.0 + 1.0 / 3.0)
+    most = (0.5 / (lam * math.exp(lam)) - K) / per
+    assert most > 1.0
+    assert not policy.bound({**facts, "lipschitz": most * (1.0 - 1e-9)}, 4).why
+    assert "more than the policy was told" in policy.bound({**facts, "lipschitz": most * (1.0 + 1e-9)}, 4).why
+    assert not policy.bound({**facts, "observed_size": 1.0 + 0.5e-9}, 4).why
+    assert policy.bound({**facts, "observed_size": 1.0 + 2e-9}, 4).why
+
+
+def test_a_value_that_is_too_large_is_remembered():
+    make = lambda bound: bridle.policy("bandit1", bridle.Ball(2), horizon=9, lipschitz=1.0, bound=bound).record  # noqa: E731
+    record = make(2.0)
+    state = record.init(np.zeros(2))
+    for f, g, largest in ((0.5, -9.0, 0.5), (-1.5, 0.1, 1.5), (0.2, 1.8, 1.8), (0.0, 0.0, 1.8)):
+        state = record.update(state, seen(np.zeros(2), f, g))
+        assert state.observed_size == largest
+        assert record.alarm(state) is None
+    for size, broken in ((2.0, False), (2.0 * (1.0 + 0.5e-9), False), (2.0 * (1.0 + 2e-9), True), (1.999, False)):
+        assert (record.alarm(state._replace(observed_size=size)) is not None) == broken
+    assert record.alarm(state._replace(observed_size=3.0)).voids_bound
+    swept = make([2.0, 3.0])
+    assert swept.alarm(state._replace(observed_size=np.array([[2.5], [1.0]]))) is not None
+
+
+@pytest.mark.parametrize("name", ["bandit1", "bandit2"])
+def test_the_exponent_stops(name):
+    """However large the violation so far, weights stay finite: at lam e^100."""
+    told = {"bound": 1.0} if name == "bandit1" else {}
+    record = bridle.policy(name, bridle.Ball(1), horizon=100, lipschitz=1.0, **told).record
+    sums = []
+    for Q in (1e9, 1e12):
+        state = record.init(np.zeros(1))._replace(Q=Q)
+        points = record.points(state)
+        after = record.update(state, Tried(tuple(Values(z, 0.0, np.array([0.5 + z[0]])) for z in points)))
+        sums.append(after.learner.seen)
+    assert sums[0] == sums[1]
+    assert 0.0 < sums[0] < 1e100
+    over = [0.5 + z[0] for z in points]
+    slope = over[0] / record.delta if name == "bandit1" else (over[0] ** 2 - over[1] ** 2) / (2.0 * record.delta)
+    assert sums[0] == pytest.approx((record.lam * math.exp(100.0) * slope) ** 2)
+
+
 @pytest.mark.parametrize(("kind", "d", "scale"), [("ball", 1, 1.0), ("simplex", 4, 1e6), ("box", 6, 1e-6)])
 def test_the_one_point_bound_holds_in_expectation(kind, d, scale):
     for name, (mean, error, limit) in in_expectation("bandit1", stage_of(kind, d, 2, 300, scale), range(48)).items():

@@ -9,25 +9,28 @@ import pytest
 
 import bridle
 from bridle.core import Bound, Feedback
-from bridle.policies.dynamic import STEPS, dynamic_bound, spread
+from bridle.policies.dynamic import STEPS, dynamic_bound, right_side, spread
 
 
 def test_the_bound_is_what_the_proof_adds_up_to():
     """In another order than the code, every constant apart from 1, and t so large that no trivial bound is smaller."""
     t, G, D, P, best, M = 1e8, 3.0, 0.5, 7.0, 11.0, 2.0
 
-    def right(length):
+    def right(length, most=1.0):
         steps = [2.0**i * D / sqrt(2.0) for i in range(-8, 18)]
         learner = min((D * D / 2.0 + D * length) / theta + theta for theta in steps)
-        return 3.5 * G * sqrt(t) * (learner + D * sqrt(4.0 + log(26.0))) + 4e-9 * G * D * t
+        return (1.0 + 2.5 * most) * G * sqrt(t) * (learner + D * sqrt(4.0 + log(26.0))) + 4e-9 * most * G * D * t
 
     found = dynamic_bound(t, lipschitz=G, diameter=D, path=P, best_path=best, first=M)
     assert found.regret == pytest.approx(right(P), rel=1e-12)
     assert found.ccv == pytest.approx(right(best) / (2.0 - G / M) * (1.0 + log(G / M)), rel=1e-12)
     affine = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=0.01, steep=1.0)
     assert affine.ccv == pytest.approx(right(best) * (1.0 + log(300.0)), rel=1e-12)
-    told = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=0.01, told=3.5)
+    told = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=0.01, told=3.0)
     assert told.ccv == pytest.approx(right(best), rel=1e-12)
+    more = dynamic_bound(t, lipschitz=G, diameter=D, path=P, best_path=best, first=0.01, told=6.0)  # twice what is true
+    assert more.regret == pytest.approx(right(P, 2.0), rel=1e-12)
+    assert more.ccv == pytest.approx(right(best, 2.0) / (2.0 * 2.0 - 1.0), rel=1e-12)
     unknown = dynamic_bound(t, lipschitz=G, diameter=D, best_path=best, first=1.5)
     assert unknown.ccv is None
     assert "lipschitz" in unknown.why
@@ -61,6 +64,9 @@ def test_the_policys_bound_is_the_theorems():
     assert policy.bound({**CONSTANTS, "first": 0.1}, t).ccv == 4.0 * t
     behind = policy.bound({**CONSTANTS, "regret": -100.0}, t)
     assert behind.ccv == pytest.approx(2.0 * (alone.regret + 100.0) / (2.0 * 1.6), rel=1e-12)
+    soon = policy.bound({**CONSTANTS, "regret": 0.0}, 100.0)  # the right side, which is above what regret can be
+    assert soon.regret == 400.0
+    assert soon.ccv == pytest.approx(min(400.0, 2.0 * right_side(100.0, 2.0, 2.0, 0.0) / 3.2), rel=1e-12)
     ahead = policy.bound({**CONSTANTS, "regret": 100.0}, t)
     assert ahead.ccv == pytest.approx(2.0 * alone.regret / (2.0 * 1.6), rel=1e-12)
 
@@ -85,7 +91,22 @@ def test_a_bound_that_does_not_apply_says_why():
         dynamic_bound(1e6, lipschitz=2.0, diameter=3.0).regret, rel=1e-12
     )
     assert "not convex" in policy.bound({**CONSTANTS, "convex": False}, 10.0).why
-    assert "paths" in policy.bound({**CONSTANTS, "feasible": None}, 10.0).why
+    assert policy.bound({**CONSTANTS, "feasible": None}, 10.0) == Bound(why="no action is known to satisfy every constraint")
+    assert small.bound(CONSTANTS, 10.0).regret is None
+    early = bridle.policy("dynamic", bridle.Ball(2), diameter=3.0).bound(CONSTANTS, 1.0)
+    assert (early.regret, early.ccv) == (4.0, 4.0)  # G D, with the true D
+    flat = policy.bound({**CONSTANTS, "first": 0.0}, 1e6)
+    assert flat.ccv is None
+    assert "path" in flat.why
+
+
+def test_a_sweep_has_a_bound_for_each_run():
+    swept = bridle.policy("dynamic", bridle.Ball(2), lipschitz=[2.0, 5.0])
+    known = {**CONSTANTS, "path": 3.0, "first": np.array([1.6, 0.1])}
+    found = swept.bound(known, 1e6)
+    for i, told in enumerate((2.0, 5.0)):
+        alone = bridle.policy("dynamic", bridle.Ball(2), lipschitz=told).bound({**known, "first": known["first"][i]}, 1e6)
+        assert (found.regret[i], found.ccv[i]) == (alone.regret, alone.ccv)
 
 
 def test_the_certificate_is_the_proof_with_what_has_happened():

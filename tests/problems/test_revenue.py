@@ -130,7 +130,7 @@ def test_the_days_of_a_seed_are_these():
     )
 
 
-def test_cheap_fares_leave_the_longest_slope_to_a_flight_and_small_loads_the_largest_value_to_nobody():
+def test_with_cheap_fares_the_longest_slope_is_a_flights():
     problem = bridle.problem("revenue", horizon=10, fares=0.01, spokes=1, load=0.2)
     airline = problem.adversary.stream
     most = 1.4 * 1.15 * 1.3 * 1.25 * airline.mean
@@ -145,7 +145,7 @@ def test_cheap_fares_leave_the_longest_slope_to_a_flight_and_small_loads_the_lar
     assert cheap["constraints"] == 2
 
 
-def test_few_riders_leave_the_bound_to_nobody_and_casual_ones_for_nothing_the_slope_to_the_fleet():
+def test_with_few_riders_the_largest_value_is_that_of_an_idle_fleet():
     table = real("bikes")
     problem = bridle.problem("revenue", horizon=10, data="bikes", load=0.3, fares=0.001)
     riders = np.stack([table["registered"], table["casual"]], axis=1) * 0.3 / table["bikers"].mean()

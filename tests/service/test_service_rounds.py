@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import bridle
+from bridle import database
 from bridle.core import InputError
+from bridle.service import asked
+from bridle.service.hosted import Hosted
+from bridle.service.reading import Reader
+from bridle.service.schemas import BatchBody, PlainBatch
 from helpers.serving import ANYTIME, BOX, ROUND, create, serving, state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")]  # the twins' alarms
@@ -100,6 +107,55 @@ def test_plain_batches_are_what_single_rounds_are(client, name, engine):
     mixed = post(client, name, "batch", {"events": [{"kind": "observe", **each} for each in (ragged, many[0])]})
     assert [sorted(each) for each in mixed["answers"]] == [["error"], ["next", "round"]]
     assert (mixed["refused"], mixed["round"]) == (1, 151)
+
+
+ODD = [
+    {"dg": [[1.0, 0.0], [1.0]]},
+    {"dg": [[1.0, 0.0]]},
+    {"g": [], "dg": []},
+    {"g": [0.1], "dg": [[0.0, 1.0]]},
+    {"df": [1.0, 0.0, 0.0]},
+    {"df": []},
+    {"g": [0.1, 1e300]},
+    {"f": 1e300},
+]
+
+
+@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("offset", [0.0, 0.25])
+def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_path, engine, offset):
+    """The same bytes in the journal, the same decisions and the same sentences as rounds that are observed one by one in Python."""
+    store = database.open_store(f"sqlite:///{tmp_path / 'twins.db'}")
+    policy = bridle.policy("anytime", bridle.Ball(2))
+    batch, alone = (bridle.Session.core(store, name, policy=policy, engine=engine) for name in ("batch", "alone"))
+    if offset:
+        for core in (batch, alone):
+            store.append(core.lease, core.change_limit(0, offset=offset).rows)
+    plain = [{"kind": "observe", **record} for record in records(70, k=2)]
+    told = [each for i, record in enumerate(plain) for each in (record, record | ODD[i // 8 % len(ODD)])[: 2 if i % 8 == 3 else 1]]
+    read = Reader(BatchBody)(json.dumps({"events": told}).encode())
+    assert isinstance(read, PlainBatch)
+    hosted = SimpleNamespace(rounds=[], decided=None, waiting={}, hear=lambda core: core.warnings())
+    hosted.remember = partial(Hosted.remember, hosted)
+    refused: list[tuple[int, str]] = []
+    outcome = asked.observing_many(read.events, hosted, refused)(batch)
+    rows, answers = [], []
+    for event in told:
+        try:
+            rows += alone.observe(event["f"], np.array(event["df"]), np.array(event["g"]), asked.table(event["dg"])).rows
+        except bridle.InputError as wrong:
+            answers.append({"error": str(wrong)})
+        else:
+            answers.append({"round": alone.session.rounds, "next": alone.session.decide().tolist()})
+    assert [*outcome.rows] == rows
+    assert json.loads(outcome.answer)["answers"] == answers
+    assert len(refused) == sum("error" in answer for answer in answers) >= 6
+    assert [each.round for each in hosted.rounds] == list(range(1, alone.session.rounds + 1))
+    assert hosted.rounds[-1].cost == alone.session.cost
+    assert np.array_equal(hosted.rounds[-1].violations, alone.session.violations)
+    for core in (batch, alone):
+        core.close()
+    store.close()
 
 
 def test_keys_in_header_and_body_must_agree(client, name):
@@ -272,6 +328,37 @@ def test_a_payment_that_comes_again_is_answered_as_at_first(client, name):
         ]
         again = client.post(f"/v1/sessions/{name}/pay", json={"gate": gate, "amount": 1.0, "key": f"{gate} 1.0"}).json()
         assert again == first[0] != first[1]
+
+
+@pytest.mark.parametrize("let_go", [False, True], ids=["at-once", "opened-again"])
+def test_changes_and_rounds_given_up_that_come_again_are_answered_as_at_first(client, name, let_go):
+    create(client, name, names=["latency"], gates={"march": {"budget": 10.0}})
+    asked = [
+        ("limits", {"limit": "latency", "offset": 0.5, "key": "tighter"}),
+        ("budget", {"gate": "march", "budget": 12.0, "key": "more"}),
+        ("forget", {"ticket": post(client, name, "ask", {})["ticket"]}),
+        ("limits", {"domain": {"kind": "box", "low": 0.0, "high": 1.0, "dim": 2}, "key": "smaller"}),
+    ]
+    first = [post(client, name, *each) for each in asked]
+    post(client, name, "decide", {})
+    post(client, name, "observe", ROUND | {"pay": {"march": 1.0}})
+    post(client, name, "limits", {"limit": "latency", "offset": 0.25, "key": "looser"})
+    if let_go:
+        client.delete(f"/v1/sessions/{name}").raise_for_status()
+    before = state_of(client, name)
+    assert [post(client, name, *each) for each in asked] == first
+    assert first[1]["left"] == 12.0
+    assert [each["round"] for each in (first[0], *first[2:])] == [0, 0, 0]
+    assert state_of(client, name) == before
+    assert before["facts"]["round"] == 1
+    assert "was used before" in post(client, name, "limits", {"limit": "latency", "offset": 9.0, "key": "tighter"}, 409)["error"]
+    post(client, name, "budget", {"gate": "march", "budget": 12.0, "key": "tighter"}, 409)
+    notes = [each["what"] for each in client.get("/v1/audit").json()["audit"] if each["session"] == name]
+    assert sum("asked again" in note for note in notes) == 3
+    post(client, name, "decide", {})  # 0.25 still holds
+    violated = client.get(f"/v1/sessions/{name}").json()["violations"][0]
+    post(client, name, "observe", ROUND)
+    assert client.get(f"/v1/sessions/{name}").json()["violations"] == [pytest.approx(violated + ROUND["g"][0] + 0.25)]
 
 
 def test_an_empty_batch_is_answered(client, name):

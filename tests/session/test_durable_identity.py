@@ -94,6 +94,33 @@ def test_a_ticket_is_an_identity_too(opened, restart):
     assert len(journal(session)) == n
 
 
+@pytest.mark.parametrize("restart", [False, True], ids=["at once", "after a crash"])
+def test_a_change_with_a_key_counts_once(opened, restart):
+    settings = {"gates": {"march": bridle.Gate(1.0)}}
+    session = opened(**settings)
+
+    def change() -> None:
+        session.change_limit(0, offset=0.5, key="tighter")
+        session.change_domain(bridle.Box(-0.25, 0.25, dim=2), key="smaller")
+        session.gate("march").set_budget(2.0, key="more")
+
+    change()
+    session.change_limit(0, offset=0.1, key="looser")
+    session.gate("march").set_budget(3.0)
+    n = len(journal(session))
+    session = opened() if restart else session
+    change()
+    assert len(journal(session)) == n == 5
+    assert session.gate("march").budget == 3.0
+    with pytest.raises(KeyConflict, match="key 'tighter' was used before, by event 1"):
+        session.change_limit(0, offset=0.6, key="tighter")
+    with pytest.raises(KeyConflict, match="key 'more' was used before, by event 3"):
+        session.gate("march").set_budget(5.0, key="more")
+    session.decide()
+    session.observe(**RECORD)
+    assert session.violations == pytest.approx([RECORD["g"] + 0.1])
+
+
 def test_tickets_go_on_with_their_numbers_after_a_crash(opened):
     session = opened()
     first = session.ask()

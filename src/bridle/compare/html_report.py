@@ -246,16 +246,18 @@ OWN = {"ccv": "", "soft": "soft", "interval": "interval"}
 def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
     """The policies of one problem and horizon, best first."""
     lines = []
+    moving = any(row.get("dynamic_regret") is not None for row in ranked)
     for row in ranked:
         rank = f'<span class="rank">{row["rank"] or "-"}</span>'
         front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
         if row["does_not_apply"] is not None:
             reason = escape("".join(_texts(reason_of(row))))
-            cells = f'<td class="reason" colspan="9"><div>does not apply: {reason}</div></td>'
+            cells = f'<td class="reason" colspan="{9 + moving}"><div>does not apply: {reason}</div></td>'
         else:
             own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
             score = "-" if row["score"] is None else _shown(row["score"], digits=3)
             cells = _measured(row, "regret") + _measured(row, "ccv")
+            cells += f"<td>{_shown(row['dynamic_regret'])}</td>" * moving
             cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
         lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
     runs = [row["runs"] for row in ranked if row["runs"]]
@@ -264,13 +266,23 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of {lost} '
         "and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
-        "below zero and counts as zero.</caption>"
+        f"below zero and counts as zero.{_path_sentence(ranked) * moving}</caption>"
         '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
-        '<th colspan="3" scope="colgroup">CCV (hard)</th><th rowspan="2" scope="col">own metric</th>'
+        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
+        + '<th rowspan="2" scope="col">dynamic regret</th>'
+        * moving
+        + '<th rowspan="2" scope="col">own metric</th>'
         '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score (rounds)</th></tr><tr>'
         + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
         + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _path_sentence(ranked: list[RankedRow]) -> str:
+    """What dynamic regret is measured against."""
+    known = [length for row in ranked if (length := row.get("path_length")) is not None]
+    far = f", which moves by {_shown(max(known))} in all" if known else ""
+    return f" Dynamic regret is measured against the best action of each round{far}."
 
 
 def _measured(row: RankedRow, name: str) -> str:

@@ -54,6 +54,9 @@ class MeasuredColumns(TypedDict):
     soft_violation: float | None
     interval_violation: float | None
     squared_ccv: float | None
+    dynamic_regret: float | None
+    path_length: float | None
+    movement: float | None
 
 
 class RateColumns(TypedDict):
@@ -78,15 +81,17 @@ class BoundColumns(TypedDict):
     interval_bound: float | None
     soft_bound: float | None
     squared_bound: float | None
+    movement_bound: float | None
     regret_bound_paper: float | None
     ccv_bound_paper: float | None
     interval_bound_paper: float | None
 
 
 class WhyColumns(TypedDict):
-    """Why there is no regret or no bound."""
+    """Why there is no regret, no dynamic regret or no bound."""
 
     regret_why: str | None
+    dynamic_why: str | None
     bound_why: str | None
     paper_why: str | None
 
@@ -99,6 +104,7 @@ class HoldsColumns(TypedDict):
     interval_bound_holds: bool | None
     soft_bound_holds: bool | None
     squared_bound_holds: bool | None
+    movement_bound_holds: bool | None
 
 
 class RunColumns(TypedDict):

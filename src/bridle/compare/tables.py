@@ -18,9 +18,12 @@ GameLike: TypeAlias = Mapping[str, object]
 
 NAMES = {
     "regret": "regret", "ccv": "CCV", "interval_violation": "interval violation", "soft_violation": "soft violation",
-    "squared_ccv": "squared CCV",
+    "squared_ccv": "squared CCV", "movement": "movement",
 }  # fmt: skip
 """What is measured and bounded, as people call it."""
+
+MOVING = {"dynamic_regret": "dynamic regret", "path_length": "length of the best path"}
+"""What is measured against the best action of each round, where that is known, as people call it."""
 
 QUANTITIES = tuple((measured, bound) for measured, bound in BOUNDED if f"{bound}_paper" in COLUMNS)
 """What a comparison shows: what the paper bounds too, its bound being under the same name with ``_paper``."""
@@ -67,10 +70,15 @@ def game_table(facts: GameLike) -> Table:
     table.add_row("total cost", number(facts["cost"]), "", "", "")
     for measured, bound in BOUNDED:
         held = facts[f"{bound}_holds"]
+        if measured == "movement" and facts[measured] is None:  # it was not kept
+            continue
         table.add_row(
             NAMES[measured], number(facts[measured]), number(facts[bound]), number(facts.get(f"{bound}_paper")),
             "" if held is None else "yes" if held else "NO",
         )  # fmt: skip
+    for name in MOVING:
+        if facts.get(name) is not None:
+            table.add_row(MOVING[name], number(facts[name]), "", "", "")
     for limit, _, share, proved in _rates(facts):
         table.add_row(
             f"{limit}, share of rounds", number(share), number(proved), "", "" if proved is None else "yes" if share <= proved else "NO",
@@ -203,8 +211,9 @@ def _merged(texts: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
 def _ranking(ranked: list[RankedRow], bounds: bool) -> Table:
     columns = ["regret", *(["bound"] * bounds), "CCV", *(["bound"] * bounds), "us/round"]
     own = list(dict.fromkeys(name for row in ranked for name in row["measures"]))
+    moving = [name for name in MOVING if any(row.get(name) is not None for row in ranked)]
     table = table_of("", "#", "policy", "", *columns)
-    for name in own:
+    for name in (*(MOVING[name] for name in moving), *own):
         table.add_column(name, justify="right", overflow="fold")
     last = None
     for row in ranked:
@@ -222,6 +231,6 @@ def _ranking(ranked: list[RankedRow], bounds: bool) -> Table:
             cells.append(number(values[measured]) + " !" * breaks_bound(row, bound))
             cells += [number(values[bound])] * bounds
         front = "*" if row["pareto"] else ""
-        worth = [number(row["measures"].get(name)) for name in own]
+        worth = [*(number(values.get(name)) for name in moving), *(number(row["measures"].get(name)) for name in own)]
         table.add_row(str(row["rank"] or "-"), plain_text(row["label"]), front, *cells, number(row["us_per_round"]), *worth)
     return table

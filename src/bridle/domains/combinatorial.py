@@ -25,7 +25,7 @@ from bridle.backends import UNBOUNDED, cheapest_matching, cheapest_tree, quadrat
 from bridle.core import InputError
 from bridle.domains.closed_form import all_of, margin
 from bridle.domains.facets import Facets, Slab, facets
-from bridle.domains.vertex_mixtures import Mixture, nearest_mixture
+from bridle.domains.vertex_mixtures import VertexMixture, nearest_mixture
 from bridle.ops import Array, Scalar, dot
 from bridle.showing import call
 
@@ -73,7 +73,7 @@ class PathSet(NamedTuple):
         rows, supply = _conservation(self)
         return all_of(x >= -slack) and all_of(abs(x @ rows.T - supply) <= slack)
 
-    def mixture(self, x: Array) -> Mixture:
+    def mixture(self, x: Array) -> VertexMixture:
         """Paths whose mean is the point of the set that is nearest to x."""
         return _mixture(self, x)
 
@@ -168,7 +168,7 @@ class MatchingSet(NamedTuple):
         sums = all_of(abs(rows - 1.0) <= slack) and all_of(columns >= lowest - slack) and all_of(columns <= 1.0 + slack)
         return sums and all_of(matrix >= -slack)
 
-    def mixture(self, x: Array) -> Mixture:
+    def mixture(self, x: Array) -> VertexMixture:
         """Matchings whose mean is the point of the set that is nearest to x."""
         return _mixture(self, x)
 
@@ -224,7 +224,7 @@ class SpanningTreeSet(NamedTuple):
         rows = x.reshape(-1, self.dim)
         return all_of(np.linalg.norm(rows - _project(self, rows), axis=-1) <= slack)
 
-    def mixture(self, x: Array) -> Mixture:
+    def mixture(self, x: Array) -> VertexMixture:
         """Trees whose mean is the point of the set that is nearest to x."""
         return _mixture(self, x)
 
@@ -276,7 +276,7 @@ def _nearest(domain: Combinatorial, x: Array) -> Array:
     return _mixture(domain, x).mean
 
 
-def _mixture(domain: Combinatorial, x: Array) -> Mixture:
+def _mixture(domain: Combinatorial, x: Array) -> VertexMixture:
     return nearest_mixture(x, domain.linear_argmin, domain.diameter() + float(np.linalg.norm(domain.center())))
 
 

@@ -30,7 +30,7 @@ STEPS_PER_COORDINATE = 200
 """How many vertices may be taken in for each coordinate before the search is given up: 2 or 3 are usual."""
 
 
-class Mixture(NamedTuple):
+class VertexMixture(NamedTuple):
     """Vertices, one a row, and their weights, which are above 0 and add up to 1."""
 
     points: Array
@@ -42,12 +42,12 @@ class Mixture(NamedTuple):
         return self.weights @ self.points
 
 
-def nearest_mixture(x: Array, vertex: Callable[[Array], Array], scale: float) -> Mixture:
+def nearest_mixture(x: Array, vertex: Callable[[Array], Array], scale: float) -> VertexMixture:
     """The mixture of vertices that is nearest to x; ``vertex(v)`` is one of least <v, .>, and `scale` the size of the set.
 
     Raises RuntimeError where it does not end, which is a vertex that does not minimise what it was asked to.
     """
-    mixture = Mixture(vertex(-x)[None], np.ones(1))
+    mixture = VertexMixture(vertex(-x)[None], np.ones(1))
     away = mixture.mean - x
     for _ in range(STEPS_PER_COORDINATE * (len(x) + 1)):
         length = float(np.linalg.norm(away))
@@ -58,7 +58,7 @@ def nearest_mixture(x: Array, vertex: Callable[[Array], Array], scale: float) ->
         gain = float(unit @ (mixture.mean - new))
         if gain <= CLOSE * (scale + length) or (mixture.points == new).all(axis=1).any():
             return mixture
-        after = _onto(x, Mixture(np.vstack([mixture.points, new]), np.append(mixture.weights, 0.0)), scale)
+        after = _onto(x, VertexMixture(np.vstack([mixture.points, new]), np.append(mixture.weights, 0.0)), scale)
         after_away = after.mean - x
         if not np.linalg.norm(after_away) < length:  # rounding is all that is left to gain
             return mixture
@@ -66,7 +66,7 @@ def nearest_mixture(x: Array, vertex: Callable[[Array], Array], scale: float) ->
     raise RuntimeError(f"the nearest mixture of vertices was not found in {STEPS_PER_COORDINATE} steps a coordinate")
 
 
-def _onto(x: Array, mixture: Mixture, scale: float) -> Mixture:
+def _onto(x: Array, mixture: VertexMixture, scale: float) -> VertexMixture:
     """The mixture moved to the nearest point of the plane through its vertices, or of one through fewer where weights would be negative."""
     points, weights = mixture
     while True:
@@ -75,7 +75,7 @@ def _onto(x: Array, mixture: Mixture, scale: float) -> Mixture:
         aim = np.append(1.0 - rest.sum(), rest)
         low = aim <= VANISHED
         if not low.any():
-            return Mixture(points, aim)
+            return VertexMixture(points, aim)
         # As far towards the aim as every weight stays 0 or above; the vertex that stops it is dropped.
         shares = weights[low] / np.maximum(weights[low] - aim[low], VANISHED)
         share = min(float(shares.min()), 1.0)

@@ -6,6 +6,7 @@ Every function gives a float for one run and an array for several.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,14 +14,18 @@ from numpy.typing import ArrayLike
 
 from bridle import records, validate
 from bridle.core import InputError, Round
+from bridle.engines.round import Collect
 from bridle.game.play import Trace
+from bridle.game.totals import moves
+from bridle.learners import adagrad_movement
 from bridle.ops import Array, Scalar
 from bridle.policies.levels import Tally
 from bridle.policies.round_maps import record_of
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import Blocks, NoComparator
+from bridle.solvers.each_round import best_of_each_round
 from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, values_at
-from bridle.solvers.paths import BestPath, path_costs
+from bridle.solvers.paths import BestPath, length_of, path_costs
 from bridle.solvers.paths import best_path as best_path_of
 
 
@@ -177,6 +182,96 @@ def squared_ccv(trace: Trace) -> Scalar:
     True
     """
     return _number(trace.totals.squared.max(axis=-1))
+
+
+def movement(trace: Trace) -> Scalar:
+    """How far the decisions of a game moved: the sum of the distances from each to the next.
+
+    It is kept where the game was played with ``keep="movement"`` or ``"decisions"``, or the problem has a price of moving
+    (`with_switching`).
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float or array of shape (runs,)
+        In units of action, 0 or above.
+
+    Raises
+    ------
+    InputError
+        It was not kept.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "fixed", horizon=50, keep="movement")
+    >>> bool(movement(trace) > 0.0)
+    True
+    """
+    if trace.totals.moved is None:
+        raise InputError("movement was not kept: play the game with keep='movement'")
+    return _number(trace.totals.moved)
+
+
+def movement_bound(trace: Trace) -> Scalar | None:
+    """The most that the decisions of a game can have moved, by the proof of its policy's steps.
+
+    A step D / sqrt(2 S) along a gradient v, S the sum of all |v|^2 so far, and a projection move the decision by at most D |v| / sqrt(2 S).
+    By Cauchy and Schwarz t of them sum up to at most sqrt(t sum D^2 |v|^2 / (2 S)) <= D sqrt((t/2) (1 + ln(S_t / S_1))), with S_1 the first
+    S above 0 (`bridle.learners.adagrad_movement`). Both are those of the game. Exact Steiner points of nested bodies have a bound of their
+    own (`bridle.policies.steiner.steiner_distance`).
+
+    Parameters
+    ----------
+    trace : Trace
+        A game, as `play` gives it.
+
+    Returns
+    -------
+    float, array of shape (runs,) or None
+        In units of action; None for a policy that takes other steps, such as onto halfspaces.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> plain = bridle.policy("anytime", bridle.Ball(2), halfspace=False)
+    >>> trace = bridle.play(plain, bridle.problem("halfspaces", horizon=200, dim=2), keep="movement")
+    >>> bool(bridle.movement(trace) <= movement_bound(trace))
+    True
+    """
+    record = record_of(trace.policy)
+    if hasattr(record, "most_travelled"):
+        found: float | None = record.most_travelled(trace.rounds)
+        return found
+    if not hasattr(record, "adagrad_steps") or trace.state is None or (last := record.adagrad_steps(trace.state)) is None:
+        return None
+    first = _first_squares(trace, record)
+    if first is None:
+        return None
+    most = np.asarray(adagrad_movement(last.diameter, trace.rounds, last.squares, first))
+    return _number(most if trace.runs is None else np.broadcast_to(most, (trace.runs, 1))[:, 0])
+
+
+def _first_squares(trace: Trace, record: Any) -> Array | None:
+    """S after the first round in which it is above 0, from playing the beginning of the game again; None where runs differ in that."""
+    game = trace.schedule()
+
+    def after(rounds: int) -> Array:
+        *_, (_, state, _) = replace(game, rounds=rounds).advance(Collect.VALUES, trace.memory)
+        return np.asarray(record.adagrad_steps(state).squares)
+
+    low, high = 0, 1
+    while high < trace.rounds and not after(high).any():
+        low, high = high, min(2 * high, trace.rounds)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if after(middle).any() else (middle, high)
+    S = after(high)
+    return S if S.all() or not S.any() else None
 
 
 class ViolationRates(NamedTuple):
@@ -406,17 +501,19 @@ def best_action(trace: Trace, run: int | None = None) -> Hindsight:
 
 
 @validate.undisturbed
-def dynamic_regret(trace: Trace, length: float) -> Scalar:
-    """The regret of a game against the best path of actions that moves no farther than `length` in all.
+def dynamic_regret(trace: Trace, length: float | None = None) -> Scalar:
+    """The regret of a game against the best path of actions: the best of each round, or one that moves no farther than `length` in all.
 
-    The path keeps every round's constraints, each in its own round. With length 0 this is `regret`.
+    The path keeps every round's constraints, each in its own round. With length 0 this is `regret`. Regret against a path of your own is
+    ``regret(trace, path)``.
 
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-    length : float
-        The most that the path may move in all, 0 or above, in units of action.
+    length : float, optional
+        The most that the path may move in all, 0 or above, in units of action. Default: any length, so that every round is compared with
+        the best action that it allows.
 
     Returns
     -------
@@ -426,28 +523,34 @@ def dynamic_regret(trace: Trace, length: float) -> Scalar:
     Raises
     ------
     NoComparator
-        There is no such path, none can be found, or T times the dimension is above 2,000.
+        There is no such path, none can be found, or with a length T times the dimension is above 2,000.
 
     Examples
     --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
-    >>> bool(regret(trace) <= dynamic_regret(trace, 1.0) <= dynamic_regret(trace, 2.0))
+    >>> bool(regret(trace) <= dynamic_regret(trace, 1.0) <= dynamic_regret(trace, 2.0) <= dynamic_regret(trace))
     True
     """
-    return _number(trace.totals.cost - _per_run(trace, lambda run: np.asarray(best_path(trace, length, run).cost)))
+
+    def cost(run: int | None) -> Array:
+        known = _constant(trace, run, "path_cost") if length is None else None
+        return np.asarray(best_path(trace, length, run).cost if known is None else known)
+
+    return _number(trace.totals.cost - _per_run(trace, cost))
 
 
 @validate.undisturbed
-def best_path(trace: Trace, length: float, run: int | None = None) -> BestPath:
-    """The best path of actions of at most this length, for the stream that a run saw; see `dynamic_regret`.
+def best_path(trace: Trace, length: float | None = None, run: int | None = None) -> BestPath:
+    """The best path of actions for the stream that a run saw: the best of each round, or one of at most this length.
 
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-    length : float
-        The most that the path may move in all, 0 or above, in units of action.
+    length : float, optional
+        The most that the path may move in all, 0 or above, in units of action. Default: any length. Where several actions of a round are
+        equally good, it is then one of them.
     run : int, optional
         Which of several runs, counted from 0.
 
@@ -459,18 +562,88 @@ def best_path(trace: Trace, length: float, run: int | None = None) -> BestPath:
     Raises
     ------
     NoComparator
-        There is no such path, none can be found, or T times the dimension is above 2,000.
+        There is no such path, none can be found, or with a length T times the dimension is above 2,000.
 
     Examples
     --------
     >>> import bridle
     >>> trace = bridle.play(bridle.policy("anytime", bridle.Ball(2)), "halfspaces", horizon=40)
     >>> found = best_path(trace, length=1.0)
-    >>> found.path.shape, bool(found.length <= 1.0 + 1e-6)
+    >>> found.path.shape, bool(found.length <= 1.0 + 1e-6 < best_path(trace).length)
     ((40, 2), True)
     """
     _check_convex(trace)
+    if length is None:
+        return best_of_each_round(lambda: trace.blocks(run), trace.problem.domain)
     return best_path_of(lambda: trace.blocks(run), trace.problem.domain, length)
+
+
+def path_length(path: ArrayLike) -> float:
+    """How far a path of actions moves: the sum of its steps.
+
+    Parameters
+    ----------
+    path : array_like of shape (T, d)
+        One action for each round.
+
+    Returns
+    -------
+    float
+        In units of action, 0 or above.
+
+    Raises
+    ------
+    InputError
+        The path is not a table of numbers.
+
+    Examples
+    --------
+    >>> path_length([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]])
+    5.0
+    """
+    actions = validate.array("path", path)
+    if actions.ndim != 2:
+        raise InputError(f"path must have a row for each round, not {validate.show(path)}")
+    return length_of(actions)
+
+
+class MovingBest(NamedTuple):
+    """What a game comes to against the best action of each round, as far as the problem knows it.
+
+    Parameters
+    ----------
+    regret : float or array or None
+        The dynamic regret; None where the problem does not say what is best in each round.
+    length : float or array or None
+        How far these actions move in all.
+    why : str
+        Why there is none, else empty.
+    """
+
+    regret: Scalar | None
+    length: Scalar | None
+    why: str
+
+
+NOT_TOLD = "the problem does not say what is best in each round (bridle.dynamic_regret finds it where it can)"
+
+
+def against_the_known_path(trace: Trace) -> MovingBest:
+    """Dynamic regret and path length where the problem knows them in advance: no stream is read.
+
+    >>> import bridle
+    >>> trace = bridle.play(bridle.policy("dynamic", bridle.Ball(2)), "jumping-limits", horizon=40)
+    >>> found = against_the_known_path(trace)
+    >>> bool(abs(found.regret - bridle.dynamic_regret(trace)) < 1e-9), against_the_known_path(trace).why
+    (True, '')
+    """
+    runs = range(trace.runs or 1) if trace.runs is not None and not trace.shared_stream else (None,)
+    known = [(_constant(trace, run, "path_cost"), _constant(trace, run, "path")) for run in runs]
+    if any(cost is None or length is None for cost, length in known):
+        why = NOT_TOLD if "path" not in trace.problem.constants else "the problem was made for another number of rounds"
+        return MovingBest(None, None, why)
+    costs, lengths = (np.array(part) if len(known) > 1 else np.asarray(part[0]) for part in zip(*known, strict=True))
+    return MovingBest(_number(trace.totals.cost - costs), _number(lengths + 0.0 * trace.totals.cost), "")
 
 
 def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
@@ -564,15 +737,16 @@ def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
     if comparator is not None:
         given = _given(trace, comparator)
         if given.ndim == 2:
-            return np.asarray(path_costs(lambda: trace.blocks(run), given).sum())
+            switched = trace.problem.constants.get("switching", 0.0) * moves(given, None).sum()  # a path moves, too
+            return np.asarray(path_costs(lambda: trace.blocks(run), given).sum() + switched)
         total, _ = values_at(lambda: trace.blocks(run), given, totals=True)
         return np.asarray(total)
     stated = _constant(trace, run, "optimal_cost")
     return np.asarray(best_action(trace, run).cost if stated is None else stated)
 
 
-def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum"]) -> Any:
-    """What the problem knows in advance about the best action, for the whole of its horizon; else None."""
+def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum", "path", "path_cost"]) -> Any:
+    """What the problem knows in advance about the best action, or that of each round, for the whole of its horizon; else None."""
     source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
     return source.constants.get(name) if trace.rounds == source.horizon else None
 

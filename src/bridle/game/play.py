@@ -32,7 +32,7 @@ from bridle.engines.round import (
 from bridle.functions import AFFINE_FUNCTIONS
 from bridle.game.arrange import arrange, count_rounds, own_horizon, start_points
 from bridle.game.schedule import DEFAULT_MEMORY, Schedule, bytes_of, schedule
-from bridle.game.totals import Totals, accumulate, curve_rounds, empty
+from bridle.game.totals import Totals, accumulate, curve_rounds, empty, moves
 from bridle.ops import Array
 from bridle.policies.common import exp_concavity_of
 from bridle.policies.registry import domain_of
@@ -44,7 +44,7 @@ from bridle.showing.marks import QUANTITIES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KEEP = ("totals", "rounds", "decisions")
+KEEP = ("totals", "movement", "rounds", "decisions")
 
 _NOTHING = empty((), 0)
 
@@ -70,7 +70,7 @@ class Trace:
     x1 : array
         The first decision.
     totals : Totals
-        Cost, violations and their kin, summed over all rounds.
+        Cost, violations and their kin, summed over all rounds; of a problem with a price of moving, that is in the cost.
     curve : Totals
         The same sums after log-spaced rounds, along the first axis.
     state : object
@@ -249,9 +249,9 @@ def play(
         What computes it. The compiled ones are for long horizons and many runs.
     x1 : array_like of shape (d,), optional
         The first decision. Default: the domain's centre.
-    keep : {"totals", "rounds", "decisions"}, default "totals"
-        What is kept: totals alone (memory does not grow with the horizon); also every round's cost and constraint values; also every
-        decision.
+    keep : {"totals", "movement", "rounds", "decisions"}, default "totals"
+        What is kept: totals alone (memory does not grow with the horizon); also how far decisions moved; or every round's cost and
+        constraint values; or these and every decision.
     memory : int or str, optional
         About how much the game may take, in bytes or as in "500MB". Default: 1 GiB, or what one run needs. Where all runs together would
         take
@@ -284,9 +284,10 @@ def play(
     first = first_round(source.adversary, source.seed, start if start.ndim == 1 else start[0])
     source = _with_kinds(source, first.round)
     game = schedule(policy, source, rounds, seeds, runs, engine, start, first)
-    collect = Collect.DECISIONS if keep == "decisions" else Collect.TOTALS if keep == "totals" and game.engine_sums else Collect.VALUES
+    watched = keep in ("movement", "decisions") or "switching" in source.constants
+    collect = Collect.DECISIONS if watched else Collect.TOTALS if keep == "totals" and game.engine_sums else Collect.VALUES
     limit = max(DEFAULT_MEMORY, game.least_bytes(collect)) if memory is None else bytes_of(memory)  # what nobody said refuses nothing
-    reserved = 0 if memory is None or keep == "totals" else _bytes_to_keep(game, keep, limit)
+    reserved = 0 if memory is None or keep in ("totals", "movement") else _bytes_to_keep(game, keep, limit)
     groups = game.groups_within(limit, collect, reserved)
     _compile(groups[0], collect, limit - reserved)
     results = []
@@ -398,7 +399,8 @@ def _play_group(game: Schedule, collect: Collect, keep: str, memory: int, tell: 
     """Play a group of runs, and add up its rounds."""
     shape, rounds = () if game.runs is None else (game.runs,), game.rounds
     marks = curve_rounds(rounds)
-    totals, state = empty(shape, 0), None
+    totals, state, last = empty(shape, 0), None, None
+    price = game.problem.constants.get("switching", 0.0)
     curve: list[Totals] = []
     blocks: list[BlockValues] = []
     clock = [(0, time.perf_counter())]
@@ -408,8 +410,10 @@ def _play_group(game: Schedule, collect: Collect, keep: str, memory: int, tell: 
         else:
             values = cast(BlockValues, block)
             _check_finite(values, done)
-            running = accumulate(totals if curve else empty(shape, values.g.shape[-1]), values.f, values.g)
-            if keep != "totals":
+            steps = None if values.x is None else moves(values.x, last)
+            running = accumulate(totals if curve else empty(shape, values.g.shape[-1]), values.f, values.g, steps, price)
+            last = None if values.x is None else values.x[-1].copy()
+            if keep in ("rounds", "decisions"):
                 blocks.append(values)
         passed = marks[(marks > clock[-1][0]) & (marks <= done)]
         at = np.searchsorted(running.rounds, passed)  # all of them are there

@@ -70,6 +70,10 @@ class GameFacts(TypedDict):
     soft_violation: Annotated[Figure, Measured()]
     interval_violation: Annotated[Figure, Measured()]
     squared_ccv: Annotated[Figure, Measured()]
+    dynamic_regret: Figure
+    path_length: Figure
+    dynamic_why: str
+    movement: Annotated[Figure, Measured()]
     rates_asked: list[float | None] | list[list[float | None]]
     rates: list[float | None] | list[list[float | None]]
     rates_proved: list[float | None] | list[list[float | None]]
@@ -79,6 +83,7 @@ class GameFacts(TypedDict):
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
     soft_bound: Annotated[Figure, BoundOn("soft_violation")]
     squared_bound: Annotated[Figure, BoundOn("squared_ccv")]
+    movement_bound: Annotated[Figure, BoundOn("movement")]
     bound_why: str
     regret_bound_paper: Annotated[Figure, PaperBoundOn("regret")]
     ccv_bound_paper: Annotated[Figure, PaperBoundOn("ccv")]
@@ -92,6 +97,7 @@ class GameFacts(TypedDict):
     interval_bound_holds: Annotated[bool | None, HoldsFor("interval_bound")]
     soft_bound_holds: Annotated[bool | None, HoldsFor("soft_bound")]
     squared_bound_holds: Annotated[bool | None, HoldsFor("squared_bound")]
+    movement_bound_holds: Annotated[bool | None, HoldsFor("movement_bound")]
 
 
 Kind: TypeAlias = Literal["text", "number", "whole", "flag", "texts", "numbers", "settings"]
@@ -134,11 +140,13 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         regret, why = metrics.regret(trace, comparator), ""
     except NoComparator as reason:
         regret, why = None, str(reason)
-    sharp, paper = bounds(trace, regret)
+    movement = trace.totals.moved
+    farthest = None if movement is None else metrics.movement_bound(trace)
+    sharp, paper = bounds(trace, regret, farthest)
     policy, problem = trace.policy, trace.problem
     ccv, soft = metrics.ccv(trace), metrics.soft_violation(trace)
     interval, squared = metrics.interval_violation(trace), metrics.squared_ccv(trace)
-    often = metrics.violation_rates(trace)
+    often, moving = metrics.violation_rates(trace), metrics.against_the_known_path(trace)
     asked, shares, proved = ([], [], []) if often is None else (cast(list[float | None], plain(part)) for part in often)
     return {
         "problem": problem.name,
@@ -160,6 +168,10 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "soft_violation": figure(soft),
         "interval_violation": figure(interval),
         "squared_ccv": figure(squared),
+        "dynamic_regret": figure(moving.regret),
+        "path_length": figure(moving.length),
+        "dynamic_why": moving.why,
+        "movement": figure(movement),
         "rates_asked": asked,
         "rates": shares,
         "rates_proved": proved,
@@ -169,6 +181,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "interval_bound": figure(sharp.interval),
         "soft_bound": figure(sharp.soft),
         "squared_bound": figure(sharp.squared),
+        "movement_bound": figure(farthest),
         "bound_why": sharp.why,
         "regret_bound_paper": figure(paper.regret),
         "ccv_bound_paper": figure(paper.ccv),
@@ -182,6 +195,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "interval_bound_holds": _holds(interval, sharp.interval),
         "soft_bound_holds": _holds(soft, sharp.soft),
         "squared_bound_holds": _holds(squared, sharp.squared),
+        "movement_bound_holds": _holds(movement, farthest),
     }
 
 
@@ -192,14 +206,29 @@ def _holds(measured: Scalar | None, bound: Scalar | None) -> bool | None:
     return bool(np.all(np.asarray(measured) <= np.asarray(bound) + 1e-12 * np.abs(bound)))
 
 
-def bounds(trace: Trace, regret: Scalar | None = None) -> tuple[Bound, Bound]:
-    """The sharpest proved bounds and the paper's, for the game that was played; `regret` sharpens some."""
+def bounds(trace: Trace, regret: Scalar | None = None, farthest: Scalar | None = None) -> tuple[Bound, Bound]:
+    """The sharpest proved bounds and the paper's, for the game that was played; `regret` sharpens some.
+
+    Theorems are about costs without the price of moving. Where there is one, the bound on regret has it added for the most that decisions
+    can have moved, `farthest`, where that is known.
+    """
     policy = _policy_with_bounds(trace)
     if isinstance(policy, Bound):
         return policy, policy
+    price = trace.problem.constants.get("switching", 0.0)
+    if regret is not None and price:
+        regret = regret - price * np.asarray(trace.totals.moved)
     sure = regret is not None and bool(np.all(_surely(regret, trace.totals.cost)))
     constants: Constants = {**_constants(trace), "regret": regret if sure else None}
-    return policy.bound(constants, trace.rounds), policy.paper_bound(constants, trace.rounds)
+    sharp, paper = policy.bound(constants, trace.rounds), policy.paper_bound(constants, trace.rounds)
+    if not price:
+        return sharp, paper
+    paper = paper._replace(regret=None, why=paper.why or "the theorem is about costs without the price of moving")
+    if sharp.regret is None:
+        return sharp, paper
+    if farthest is None:
+        return sharp._replace(regret=None, why="how far this policy moves at most is not known, and moving has a price"), paper
+    return sharp._replace(regret=sharp.regret + price * farthest), paper
 
 
 def bound_curves(
@@ -218,12 +247,15 @@ def bound_curves(
     if regrets is not None:
         sure = _surely(regrets, trace.curve.cost[chosen])
         sure_regrets = [regret if fine else None for regret, fine in zip(np.asarray(regrets).tolist(), sure.tolist(), strict=True)]
+    priced = bool(trace.problem.constants.get("switching"))
+    sure_regrets = nothing if priced else sure_regrets  # they have the price of moving in them
     constants, ends = _constants(trace), sorted({0, len(chosen) - 1})
     curve = policy.bound_curve(constants, [rounds[i] for i in ends], [sure_regrets[i] for i in ends])
     if all(end.regret is None and end.ccv is None for end in curve):  # then none is stated in between
         return nothing, nothing
     curve = policy.bound_curve(constants, rounds, sure_regrets)
-    return [cast(float | None, plain(bound.regret)) for bound in curve], [cast(float | None, plain(bound.ccv)) for bound in curve]
+    on_regret, on_ccv = ([cast(float | None, plain(getattr(bound, name))) for bound in curve] for name in ("regret", "ccv"))
+    return nothing if priced else on_regret, on_ccv
 
 
 def _policy_with_bounds(trace: Trace) -> policies.Configured | Bound:

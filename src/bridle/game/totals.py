@@ -38,7 +38,8 @@ class Totals(NamedTuple):
     """All sums of a game after so many rounds. Shapes: ``()`` and ``(k,)`` for one run, ``(B,)`` and ``(B, k)`` for B runs.
 
     Over the rounds so far: `cost` of f; `hard` of (g_i)^+; `soft` of g_i; `squared` of ((g_i)^+)^2; `worst` of (max_i g_i)^+. `queue` is
-    the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0).
+    the largest sum of g_i over an interval that ends now, `interval` over any interval (the empty one counts 0). `moved` is how far the
+    decision has moved from round to round, where that is kept; its price, where there is one, is in `cost`.
     """
 
     rounds: Array
@@ -49,6 +50,7 @@ class Totals(NamedTuple):
     worst: Array
     queue: Array
     interval: Array
+    moved: Array | None = None
 
     def add(self, f: Scalar, g: Array) -> Totals:
         """The totals after one more round; `rounds` stops before the first round that makes a sum infinite or NaN."""
@@ -82,10 +84,21 @@ def charged(values: Array, axes: int) -> Array:
     return values if values.ndim <= axes else values.mean(axis=-2)
 
 
-def accumulate(before: Totals, f: Array, g: Array) -> Totals:
+def moves(decisions: Array, last: Array | None) -> Array:
+    """How far the decision moved to each of a block of rounds, from `last` to the first of them; in the first round of a game it does not.
+
+    >>> moves(np.array([[0.0, 0.0], [3.0, 4.0]]), None)
+    array([0., 5.])
+    """
+    steps = np.diff(decisions, axis=0, prepend=decisions[:1] if last is None else last[None])
+    return np.asarray(np.sqrt((steps * steps).sum(axis=-1)))
+
+
+def accumulate(before: Totals, f: Array, g: Array, steps: Array | None = None, price: float = 0.0) -> Totals:
     """`Totals.add` over a block of rounds at once: the totals after each of them, every field with a leading time axis.
 
-    Where several points were played in a round, an axis of `g` before the last, the round is charged the average over them.
+    Where several points were played in a round, an axis of `g` before the last, the round is charged the average over them. `steps` is how
+    far the decision moved to each round, where that is kept, and `price` what a unit of it costs.
     """
 
     def sums(start: Array, terms: Array) -> Array:
@@ -93,6 +106,8 @@ def accumulate(before: Totals, f: Array, g: Array) -> Totals:
         terms[0] += start
         return np.cumsum(terms, axis=0)
 
+    moved = None if steps is None else sums(np.zeros(()) if before.moved is None else before.moved, steps)
+    f = f if steps is None or not price else f + price * steps
     axes = before.hard.ndim + 1
     violation, g = np.maximum(g, 0.0), charged(g, axes)
     hard, drift = charged(violation, axes), np.cumsum(g, axis=0)
@@ -107,6 +122,7 @@ def accumulate(before: Totals, f: Array, g: Array) -> Totals:
         sums(before.worst, charged(violation.max(axis=-1, keepdims=True), axes)[..., 0]),
         queue,
         np.maximum(before.interval, np.maximum.accumulate(queue, axis=0)),
+        moved,
     )
 
 

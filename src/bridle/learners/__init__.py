@@ -17,7 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 from bridle.core import Learner
-from bridle.learners.adagrad import AdaGrad, AdaGradFrom, AdaGradNorm, adagrad_regret, adaptive_step
+from bridle.learners.adagrad import (
+    AdaGrad,
+    AdaGradFrom,
+    AdaGradNorm,
+    AdaGradSteps,
+    adagrad_movement,
+    adagrad_regret,
+    adaptive_step,
+)
 from bridle.learners.adahedge import AdaHedge, Hedge, HedgeState, hedge_regret, hedge_variance_regret
 from bridle.learners.base import Grouped, Iterate, moved
 from bridle.learners.follow_the_leader import (
@@ -50,14 +58,14 @@ from bridle.learners.structured import StructuredFTRL, StructuredState, structur
 from bridle.learners.track import Track, Tracking, TrackState, share_regret, track_regret
 
 __all__ = [
-    "FTPL", "LEARNERS", "OGD", "ONS", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaHedge", "AdaptiveFTPL", "ConstantOGD",
-    "CurvedOGD", "DecreasingOGD", "FixedFTPL", "FrankWolfe", "FrankWolfeLearner", "FrankWolfeState", "Grouped", "Hedge", "HedgeState",
-    "Iterate", "LeaderState", "MLPoly", "MLPolyLearner", "NewtonState", "NewtonStep", "PlayedExperts", "PlayedHedge",
+    "FTPL", "LEARNERS", "OGD", "ONS", "AdaFTRL", "AdaGrad", "AdaGradFrom", "AdaGradNorm", "AdaGradSteps", "AdaHedge", "AdaptiveFTPL",
+    "ConstantOGD", "CurvedOGD", "DecreasingOGD", "FixedFTPL", "FrankWolfe", "FrankWolfeLearner", "FrankWolfeState", "Grouped", "Hedge",
+    "HedgeState", "Iterate", "LeaderState", "MLPoly", "MLPolyLearner", "NewtonState", "NewtonStep", "PlayedExperts", "PlayedHedge",
     "PlayedHedgeState", "PolyState", "SoloFTRL", "SoloState", "StronglyConvexOGD", "StructuredFTRL", "StructuredState", "Track",
-    "TrackState", "Tracking", "adaftrl_regret", "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step", "decreasing_ogd_regret",
-    "directions", "frank_wolfe_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved", "ogd_regret", "ons_regret",
-    "played_gap", "played_regret", "poly_psi", "poly_regret", "share_regret", "strongly_convex_regret", "structured_regret",
-    "track_regret",
+    "TrackState", "Tracking", "adaftrl_regret", "adagrad_movement", "adagrad_regret", "adaptive_ftpl_regret", "adaptive_step",
+    "decreasing_ogd_regret", "directions", "frank_wolfe_regret", "ftpl_regret", "hedge_regret", "hedge_variance_regret", "moved",
+    "ogd_regret", "ons_regret", "played_gap", "played_regret", "poly_psi", "poly_regret", "share_regret", "strongly_convex_regret",
+    "structured_regret", "track_regret",
 ]  # fmt: skip
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {

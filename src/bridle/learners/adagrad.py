@@ -123,6 +123,24 @@ def AdaGrad(domain: Domain, diameter: Setting | None = None, initial: Setting = 
     return AdaGradFrom(domain, D, start) if np.any(start > 0.0) else AdaGradNorm(domain, D)
 
 
+class AdaGradSteps(NamedTuple):
+    """What steps D / sqrt(2 S) are made of: D, and S so far."""
+
+    diameter: Scalar
+    squares: Scalar
+
+
+def adagrad_movement(D: Scalar, t: float, S: Scalar, first: Scalar) -> Scalar:
+    """D sqrt((t/2) (1 + ln(S / S_1))): how far t steps D / sqrt(2 S) can lead in all, S_1 (`first`) the first sum above 0; 0 without one.
+
+    >>> float(adagrad_movement(3.0, 8.0, 5.0, 5.0))
+    6.0
+    """
+    S, first = np.asarray(S), np.asarray(first)
+    growth = np.log(np.where(first > 0.0, S, 1.0) / np.where(first > 0.0, first, 1.0))
+    return np.asarray(D * np.sqrt(0.5 * t * (1.0 + growth)) * (first > 0.0))
+
+
 def adagrad_regret(D: float, S: float) -> float:
     """sqrt(2) D sqrt(S), S the sum of |p_t|^2."""
     return sqrt(2.0) * D * sqrt(S)

@@ -33,7 +33,7 @@ FIRST, SECOND = 4294967087.0, 4294944443.0
 """The moduli of the two recurrences, both prime."""
 
 
-class RandomStream(NamedTuple):
+class DrawStream(NamedTuple):
     """The last three numbers of both recurrences, the oldest first: one of each for every coordinate."""
 
     a0: Array
@@ -43,12 +43,12 @@ class RandomStream(NamedTuple):
     b1: Array
     b2: Array
 
-    def for_runs(self, x1: Array) -> RandomStream:
+    def for_runs(self, x1: Array) -> DrawStream:
         """The stream for every run that the first decision `x1` stands for."""
-        return RandomStream(*(vector(x1, part) + part for part in self))
+        return DrawStream(*(vector(x1, part) + part for part in self))
 
 
-def seeded(seed: Setting, width: int) -> RandomStream:
+def seeded(seed: Setting, width: int) -> DrawStream:
     """The stream of `width` numbers a time that begins at a seed, or one for each run of a sweep over seeds."""
     seeds = validate.setting("seed", seed, zero=True)
     if np.any(np.floor(seeds) != seeds) or np.any(np.asarray(seeds) > 2.0**53):
@@ -56,17 +56,17 @@ def seeded(seed: Setting, width: int) -> RandomStream:
     rows = [np.random.SeedSequence(int(each)).generate_state(6 * width, np.uint64).reshape(6, width) for each in np.ravel(seeds)]
     moduli = np.array([FIRST] * 3 + [SECOND] * 3)[:, None].astype(np.uint64)
     parts = np.stack([(row % (moduli - np.uint64(1)) + np.uint64(1)).astype(float) for row in rows], axis=1)  # 0 0 0 would stay there
-    return RandomStream(*(part if np.ndim(seeds) else part[0] for part in parts))
+    return DrawStream(*(part if np.ndim(seeds) else part[0] for part in parts))
 
 
-def uniform(stream: RandomStream) -> tuple[RandomStream, Array]:
+def uniform(stream: DrawStream) -> tuple[DrawStream, Array]:
     """The stream one step further, and numbers between 0 and 1, without either, one for each coordinate."""
     a0, a1, a2, b0, b1, b2 = stream
     a = _reduced(1403580.0 * a1 - 810728.0 * a0, FIRST)
     b = _reduced(527612.0 * b2 - 1370589.0 * b0, SECOND)
     difference = a - b
     u = (difference + FIRST * (difference <= 0.0)) / (FIRST + 1.0)
-    return RandomStream(a1, a2, a, b1, b2, b), u
+    return DrawStream(a1, a2, a, b1, b2, b), u
 
 
 def _reduced(value: Array, modulus: float) -> Array:
@@ -76,7 +76,7 @@ def _reduced(value: Array, modulus: float) -> Array:
     return rest - modulus * (rest >= modulus)
 
 
-def direction(stream: RandomStream, normals: Array | None) -> tuple[RandomStream, Array]:
+def direction(stream: DrawStream, normals: Array | None) -> tuple[DrawStream, Array]:
     """The stream further on, and a direction: uniform on the unit sphere of what is at right angles to every one of `normals`.
 
     These are the rows of a matrix, of unit length and at right angles to each other; None where there are none. Gaussian numbers, by Box

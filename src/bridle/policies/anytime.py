@@ -49,7 +49,7 @@ import numpy as np
 from bridle import ops, records, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
-from bridle.learners import AdaHedge, adaptive_step
+from bridle.learners import AdaGradSteps, AdaHedge, adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, ratio, scalar, where
 from bridle.policies.anytime_entropy import EntropicAnytime, entropic_bound
@@ -232,6 +232,11 @@ class Anytime(NamedTuple):
         spread = (own * (own + 2.0 * drift) / self.diameter + self.diameter) / sqrt(2.0)
         surplus = spread * sqrt(state.S) - 2.0 * c * np.expm1(self.potential.lam * state.Q)
         return float(ops.ratio(surplus, float(state.V)))
+
+    def adagrad_steps(self, state: AnytimeState) -> AdaGradSteps | None:
+        """What its steps are made of, where they are AdaGrad's and nothing more: no halfspaces, no modulus, no units counted apart."""
+        plain = self.slots is None and self.modulus is None and not np.any(np.asarray(state.units) > 0.0)
+        return AdaGradSteps(self.diameter, state.S) if plain else None
 
     def certified_squares(self, state: AnytimeState, squares: float, gain: float) -> float | None:
         """The most that the squared distances can add up to, with sum |grad f|^2 = `squares` and no action losing more than `gain`.

@@ -52,7 +52,7 @@ from bridle import validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, Tried, tried
 from bridle.domains.inner_ball import inner_ball
 from bridle.learners import AdaGradNorm, Iterate
-from bridle.learners.random_stream import RandomStream, direction, seeded
+from bridle.learners.random_stream import DrawStream, direction, seeded
 from bridle.ops import Array, Scalar, absolute, along, exp, maximum, minimum, pos, scalar
 from bridle.policies.bandit2 import DELTA, MOST, shrunken_learner, within
 from bridle.policies.common import flat, unmet
@@ -67,7 +67,7 @@ class OnePointState(NamedTuple):
     Q: Scalar
     observed_size: Scalar
     u: Array
-    stream: RandomStream
+    stream: DrawStream
 
 
 class OnePoint(NamedTuple):
@@ -81,7 +81,7 @@ class OnePoint(NamedTuple):
     delta: Scalar
     dim: Scalar  # that of the domain's affine hull
     normals: Array | None
-    origin: RandomStream
+    origin: DrawStream
 
     def init(self, x1: Array) -> OnePointState:
         stream, u = direction(self.origin.for_runs(x1), self.normals)

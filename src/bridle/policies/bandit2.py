@@ -64,7 +64,7 @@ from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError, Tried, tried
 from bridle.domains.inner_ball import InnerBall, Shrunk, inner_ball
 from bridle.learners import AdaGradNorm, Iterate
-from bridle.learners.random_stream import RandomStream, direction, seeded
+from bridle.learners.random_stream import DrawStream, direction, seeded
 from bridle.ops import Array, Scalar, along, exp, join, minimum, pos, scalar
 from bridle.policies.common import flat, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -83,7 +83,7 @@ class TwoPointState(NamedTuple):
     learner: Iterate
     Q: Scalar
     u: Array
-    stream: RandomStream
+    stream: DrawStream
 
 
 class TwoPoint(NamedTuple):
@@ -97,7 +97,7 @@ class TwoPoint(NamedTuple):
     delta: Scalar
     dim: Scalar  # that of the domain's affine hull
     normals: Array | None
-    origin: RandomStream
+    origin: DrawStream
 
     def init(self, x1: Array) -> TwoPointState:
         stream, u = direction(self.origin.for_runs(x1), self.normals)

@@ -210,6 +210,16 @@ def spread(path: float) -> float:
     return float(((0.5 + path) / STEPS + STEPS).min())
 
 
+def right_side(t: float, lipschitz: float, diameter: float, path: float, told: float = 0.0) -> float:
+    """The right side of the inequality, for gradients of at most `lipschitz`; M_t is no larger than that, or what the policy was `told`.
+
+    >>> round(right_side(10_000, 1.0, 2.0, 0.0))
+    2876
+    """
+    G, D, M = lipschitz, diameter, max(lipschitz, told)
+    return D * ((G + TOLL * STEEPER * M) * sqrt(t) * (spread(path / D) + hedge_regret(len(STEPS), 1.0)) + (2.0 + TOLL) * TOUCH * M * t)
+
+
 def dynamic_bound(
     t: float,
     *,
@@ -235,18 +245,14 @@ def dynamic_bound(
     if G == 0.0:
         return Bound(0.0, ccv=0.0)
 
-    def right(P: float) -> float:
-        """The right side, in units of D G."""
-        return (1.0 + TOLL * STEEPER) * sqrt(t) * (spread(P / D) + hedge_regret(len(STEPS), 1.0)) + (2.0 + TOLL) * TOUCH * t
-
-    regret = min(right(path), t) * G * D
+    regret = min(right_side(t, G, D, path, told), G * D * t)
     if best_path is None:
         return Bound(regret, why="the violation bound depends on the path of the best actions of each round, which is not known")
-    least = max(G if first is None else min(first, G), min(told, G))
-    share = 0.0 if least == 0.0 else TOLL - (G / least if steep is None else steep)
+    most, least = max(told / G, 1.0), max(1.0 if first is None else min(first / G, 1.0), told / G)
+    share = 0.0 if least == 0.0 else TOLL - (1.0 / least if steep is None else steep)
     if share <= 0.0:
         return Bound(regret, why=STEEP)
-    return Bound(regret, ccv=min(right(best_path) / share * (1.0 + log(G / least)), t) * G * D)
+    return Bound(regret, ccv=min(right_side(t, G, D, best_path, told) / (share * most) * (1.0 + log(most / least)), G * D * t))
 
 
 STEEP = "a cost may be steeper where it was not seen than twice the first gradient: with `lipschitz` told violation is bounded"
@@ -263,17 +269,22 @@ def bound_of(policy: Configuration[Dynamic], constants: Constants, t: float) -> 
     record, G, D = policy.record, constants["lipschitz"], constants["diameter"]
     if np.any(np.asarray(record.reach) < D * (1.0 - 1e-12)):
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
-    reach, told, first = float(np.max(record.reach)), float(np.min(record.floor)), constants.get("first")
     known = constants.get("path") if constants.get("affine") and constants.get("constraints", 1) == 1 else None
-    bound = dynamic_bound(t, lipschitz=G, diameter=reach, best_path=known, first=None if first is None else float(np.min(first)), told=told)
-    if constants.get("feasible") is None:
-        return Bound(ccv=bound.ccv, why="no action is known to satisfy every constraint; `dynamic_bound` is about paths")
-    least = max(told, 0.0 if first is None else float(np.min(first)))
-    if least == 0.0 or bound.regret is None:
-        return bound
-    behind = flat(np.minimum(at_least(constants, most_behind(constants, t)), G * D * t))
-    by_regret = np.minimum(G * (bound.regret + behind) / (TOLL * least), G * D * t)
-    return Bound(bound.regret, ccv=flat(by_regret if bound.ccv is None else np.minimum(by_regret, bound.ccv)))
+    shared = constants.get("feasible") is not None
+    behind = np.minimum(at_least(constants, most_behind(constants, t)), G * D * t) if shared else np.inf
+
+    def one(reach: float, told: float, first: float, behind: float) -> tuple[float, float, str]:
+        """Regret, CCV (infinite: not bounded) and why, of one run."""
+        bound = dynamic_bound(t, lipschitz=G, diameter=reach, best_path=known, first=first, told=told)
+        ccv, least = np.inf if bound.ccv is None else float(bound.ccv), max(told, first)
+        ccv = ccv if least == 0.0 else min(ccv, G * (right_side(t, G, reach, 0.0, told) + behind) / (TOLL * least))
+        return min(float(bound.regret or 0.0), G * D * t), min(ccv, G * D * t) if np.isfinite(ccv) else ccv, bound.why
+
+    given = (flat(value) for value in (record.reach, record.floor, constants.get("first", 0.0), behind))
+    regret, ccv, whys = (np.array(part) for part in np.vectorize(one, otypes=[float, float, object])(*given))
+    bounded = bool(np.all(np.isfinite(ccv)))
+    why = "" if shared and bounded else str(whys.flat[0]) if shared else "no action is known to satisfy every constraint"
+    return Bound(flat(regret) if shared else None, ccv=flat(ccv) if bounded else None, why=why)
 
 
 ENTRIES = (

@@ -1841,9 +1841,10 @@ def policy(
 ) -> Configured:
     """Nested projections on all revealed halfspaces.
 
-    Assumes: domain: ball or box or simplex or l1 or polyhedron. Regret O(sqrt(T)). Violation O(T^3/4), O(1) in
-    many instances. Constraints: time-varying; of several: all. Sees: value and gradient. 1 product with all
-    halfspaces; a small quadratic program where some are violated a round. Vaze & Sinha, NeurIPS 2025.
+    Assumes: domain: ball or box or simplex or l1 or polyhedron. Regret O(sqrt(T)). Violation O(T^3/4), O(C_d
+    sqrt(T)) by Sinha & Sarkar 2026, O(1) in many instances. Constraints: time-varying; of several: all. Sees:
+    value and gradient. 1 product with all halfspaces; a small quadratic program where some are violated a round.
+    Vaze & Sinha, NeurIPS 2025.
 
     Parameters
     ----------
@@ -1905,8 +1906,9 @@ def policy(
     """Nested projections for strongly convex costs.
 
     Assumes: strongly convex costs; domain: ball or box or simplex or l1 or polyhedron. Regret O(log T). Violation
-    O(sqrt(T log T)). Constraints: time-varying; of several: all. Sees: value and gradient. 1 product with all
-    halfspaces; a small quadratic program where some are violated a round. Vaze & Sinha, NeurIPS 2025.
+    O(sqrt(T log T)), O(C_d log T) by Sinha & Sarkar 2026. Constraints: time-varying; of several: all. Sees: value
+    and gradient. 1 product with all halfspaces; a small quadratic program where some are violated a round. Vaze &
+    Sinha, NeurIPS 2025.
 
     Parameters
     ----------

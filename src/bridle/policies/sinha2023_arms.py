@@ -49,7 +49,7 @@ import numpy as np
 from bridle.core import Bound, Constants, Feedback, Tried, tried
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners.base import Setting
-from bridle.learners.random_stream import RandomStream, seeded, uniform
+from bridle.learners.random_stream import DrawStream, seeded, uniform
 from bridle.ops import Array, Scalar, along, dot, exp, log, minimum, onehot, pos, ratio, scalar, sqrt, vector
 from bridle.policies.common import flat, unmet
 from bridle.policies.entry import Configuration
@@ -62,7 +62,7 @@ class PulledArmState(NamedTuple):
     losses: Array
     squares: Scalar
     arm: Array
-    stream: RandomStream
+    stream: DrawStream
 
 
 class PulledArms(NamedTuple):
@@ -73,7 +73,7 @@ class PulledArms(NamedTuple):
     largest: Scalar  # F
     each: Array  # (N,): as many constraints as arms
     below: Array  # (N, N): 1 where the row is at most the column
-    origin: RandomStream
+    origin: DrawStream
 
     def init(self, x1: Array) -> PulledArmState:
         zero = vector(x1, self.each)

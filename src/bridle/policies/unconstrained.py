@@ -66,6 +66,12 @@ class Unconstrained(NamedTuple, Generic[L]):
             return self.learner.step_at(state, feedback.df, feedback.x)
         return self.learner.step(state, feedback.df)
 
+    def adagrad_steps(self, state: object) -> learners.AdaGradSteps | None:
+        """What its steps are made of, where they are AdaGrad's."""
+        if not isinstance(self.learner, learners.AdaGradNorm):
+            return None
+        return learners.AdaGradSteps(self.learner.diameter, self.learner.squares(cast(learners.Iterate, state)))
+
     def certified_regret(self, state: object) -> float | None:
         """What the learner's own proof says of the regret so far, where it says anything."""
         return float(self.learner.certified(state)) if hasattr(self.learner, "certified") else None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
 
 import numpy as np
 
-from bridle import showing
-from bridle.core import Adversary, Constants, Domain, Round
+from bridle import showing, validate
+from bridle.core import Adversary, Constants, Domain, InputError, Round
 from bridle.ops import Array
 
 Measures: TypeAlias = Callable[[Round, Array, Array, Array], dict[str, float]]
@@ -109,6 +110,49 @@ class Problem:
             return replace(self, parameters=parameters)
         drawn = self.factory(**parameters)
         return replace(drawn, name=self.name, parameters=parameters, factory=self.factory)
+
+
+def with_switching(problem: Problem, switching: float) -> Problem:
+    """A problem in which moving has a price: from round to round, `switching` times the distance between two decisions.
+
+    The price is in the cost of a game, and so in its regret: an action that stays where it is pays none. Policies are not told.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem, whose rounds stay as they are.
+    switching : float
+        What it costs to move by one unit of action, 0 or above. With 0 the movement is kept, and costs nothing.
+
+    Returns
+    -------
+    Problem
+        The problem with this price.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> problem = bridle.problem("halfspaces", horizon=100, dim=2)
+    >>> policy = bridle.policy("adagrad", problem.domain)
+    >>> free, priced = (bridle.play(policy, bridle.with_switching(problem, price)) for price in (0.0, 2.0))
+    >>> bool(abs(bridle.regret(priced) - bridle.regret(free) - 2.0 * bridle.movement(free)) < 1e-9)
+    True
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem must be a Problem, such as bridle.problem('halfspaces', horizon=100), not {validate.show(problem)}")
+    price = validate.nonnegative("switching", switching)
+    constants: Constants = {**problem.constants, "switching": price}
+    again = None if problem.factory is None else partial(_priced, problem.factory, price)
+    return replace(problem, constants=constants, name="", factory=again)
+
+
+def _priced(make: Callable[..., Problem], price: float, **parameters: object) -> Problem:
+    return with_switching(make(**parameters), price)
 
 
 def constants_of(domain: Domain, **known: Unpack[Constants]) -> Constants:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +103,12 @@ def with_hints(problem: Problem, truth: float = 1.0, error: float = 0.0) -> Prob
     scale, noise = validate.number("truth", truth), validate.nonnegative("error", error)
     k = problem.constants.get("constraints", 1)
     adversary = Hinting(problem.adversary, scale, noise, np.zeros((k, problem.domain.dim)))
-    return replace(problem, adversary=adversary, name="", parameters={**problem.parameters}, factory=None)
+    again = None if problem.factory is None else partial(_foretold, problem.factory, scale, noise)
+    return replace(problem, adversary=adversary, name="", factory=again)
+
+
+def _foretold(make: Callable[..., Problem], truth: float, error: float, **parameters: object) -> Problem:
+    return with_hints(make(**parameters), truth, error)
 
 
 def hints(

@@ -483,11 +483,13 @@ def problem(
     dim: int = 10,
     slater: float = 0.0,
     domain: str | Domain = "box",
+    switching: float | None = None,
 ) -> Problem:
     """Convex body chasing: halfspaces are revealed one after another, and what all of them leave shrinks around one action.
 
     x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at
-    least `slater` away from the action that is never cut off, and comes nearer to it every round.
+    least `slater` away from the action that is never cut off, and comes nearer to it every round. With
+    `switching`, moving costs that much a unit.
 
     Parameters
     ----------
@@ -503,6 +505,9 @@ def problem(
         By how much one action satisfies every constraint. Default: 0.0. Values: 0 or above. Unit: constraint.
     domain : str or domain, optional
         Where decisions are made. Default: box. Values: ball, box, simplex, l1, or a domain.
+    switching : float, optional
+        What it costs to move the decision by one unit from one round to the next. Where not given: movement is
+        free. Values: 0 or above. Unit: cost per unit of action.
 
     Returns
     -------

@@ -21,7 +21,7 @@ from bridle.core import Constants, Domain, InputError, Round
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
 from bridle.ops import Array, Scalar, floor, pos, scalar, sqrt, worst
 from bridle.problems import instance
-from bridle.problems.base import NoState, Problem, StreamOpponent, adaptive, constants_of, oblivious
+from bridle.problems.base import NoState, Problem, StreamOpponent, adaptive, constants_of, oblivious, with_switching
 from bridle.problems.instance import Cost
 
 SCORE, MARGIN = 0.625, 0.25
@@ -272,11 +272,13 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     return Problem(domain, StreamOpponent(SharedWeights(weights, np.array(looks), alpha, SCORE, MARGIN, q)), constants)
 
 
-def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.0, domain: str | Domain = "box") -> Problem:
+def nested_bodies(
+    horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.0, domain: str | Domain = "box", switching: float | None = None
+) -> Problem:
     """Convex body chasing: halfspaces are revealed one after another, and what all of them leave shrinks around one action.
 
     x is where the chaser stands, and f is 0. g(x) is how far x is outside this round's halfspace, which stays at least `slater` away from
-    the action that is never cut off, and comes nearer to it every round.
+    the action that is never cut off, and comes nearer to it every round. With `switching`, moving costs that much a unit.
     """
     rng, domain, _ = instance.begin(seed, dim, 0.0, domain)
     point = instance.random_action(rng, domain)
@@ -285,7 +287,8 @@ def nested_bodies(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.
         domain, lipschitz=1.0, bound=instance.reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True
     )
     constants |= {"feasible": point, "slater": margin, "optimum": point, "optimal_cost": 0.0}
-    return Problem(domain, NestedBodies(point, room, margin), constants)
+    made = Problem(domain, NestedBodies(point, room, margin), constants)
+    return made if switching is None else with_switching(made, switching)
 
 
 def _pairs(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[OpposedPairs, Array]:

@@ -81,6 +81,12 @@ PARAMETER_WORDS = {
         "0: one weight vector serves all tasks; above 0: by how much every one fails a task in every round", "constraint", FROM_ZERO
     ),
     "period": ParameterWords("rounds between one change of sides, or one constraint, and the next", "rounds", COUNT),
+    "switching": ParameterWords(
+        "what it costs to move the decision by one unit from one round to the next",
+        "cost per unit of action",
+        FROM_ZERO,
+        "movement is free",
+    ),
     "truth": ParameterWords("what a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite", "none", "a number"),
     "error": ParameterWords("how long the noise in a hint is, on average, as a multiple of the gradient's length", "none", FROM_ZERO),
     "noise": ParameterWords("largest error of a constraint's value", "constraint", ABOVE),

@@ -22,7 +22,7 @@ sessions
 rounds
     `name` is in the path. An event has an identity: the header ``Idempotency-Key``, or `key` in the body, at most 128 characters. The same
     key with the same body is answered with the first answer, with another body 409. Without a key an event is a new one each time; feedback
-    with a ticket has the ticket for an identity. What has no `key` here does no harm when it comes twice.
+    with a ticket, and a round given up, has the ticket for an identity. What has no `key` here does no harm when it comes twice.
 
     POST .../decide   [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {x, round}
     POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {ticket, x}
@@ -33,10 +33,10 @@ rounds
                                  -> {answers: [ANSWER or {error}], refused, round, next}
         The events are played in order, each as if it came alone: one that is refused changes nothing, and the others go on. With `key` K
         and an event without one, the event's is K.0, K.1, ...
-    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?}         -> {round, next}
+    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?}   -> {round, next}
     POST .../pay      [observe]  {gate, amount, key?}                                -> {counted, left, price?}
     POST .../bid      [decide]   {gate, value}                                       -> {bid, price, left}
-    POST .../budget   [admin]    {gate, budget, rounds?}                             -> GATE
+    POST .../budget   [admin]    {gate, budget, rounds?, key?}                       -> GATE
 
     `round` is how many rounds have been observed. A ticket is a whole number.
 

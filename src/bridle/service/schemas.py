@@ -156,6 +156,7 @@ class LimitsBody(Struct, forbid_unknown_fields=True):
     offset: Number | UnsetType = UNSET
     at_most: Number | UnsetType = UNSET
     domain: dict[str, Any] | UnsetType = UNSET
+    key: Key | None = None
 
 
 class PayBody(Struct, forbid_unknown_fields=True):
@@ -179,6 +180,7 @@ class BudgetBody(Struct, forbid_unknown_fields=True):
     gate: str
     budget: Number
     rounds: Number = None
+    key: Key | None = None
 
 
 # --- answers ------------------------------------------------------------------------------------------------------------------------------

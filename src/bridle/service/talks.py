@@ -296,15 +296,17 @@ class SessionTalks:
         yield from self.observe(f.item(), df, g, dg)
         return x
 
-    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> Talk[None]:
+    def change_limit(
+        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | None = None
+    ) -> Talk[None]:
         """Change a limit from now on, as `DurableSession.change_limit`: where it stands, or how often it may be violated (scope admin)."""
         numbers = {"offset": offset, "at_most": at_most}
         told = {name: validate.number(name, value) for name, value in numbers.items() if value is not None}
-        yield from self._event("/limits", {"limit": limit, **told}, None)
+        yield from self._event("/limits", {"limit": limit, **told}, key)
 
-    def change_domain(self, domain: Domain | Mapping[str, object]) -> Talk[None]:
+    def change_domain(self, domain: Domain | Mapping[str, object], *, key: str | None = None) -> Talk[None]:
         """Keep decisions in a part of the domain from now on, as `DurableSession.change_domain` (scope admin)."""
-        yield from self._event("/limits", {"domain": said_domain(domain)}, None)
+        yield from self._event("/limits", {"domain": said_domain(domain)}, key)
 
     def pay(self, gate: str, amount: float, *, key: str | None = None) -> Talk[Facts]:
         """Pay from a gate or a pacer of the session: whether it counted, and what is left."""

@@ -52,7 +52,7 @@ from bridle.ops import Array
 from bridle.session import capsule, events
 from bridle.session.alarms import Doubt
 from bridle.session.changes import Changes, planes_of, raised_limits
-from bridle.session.events import DIGEST, EventKind, Evidence
+from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.hints import HintGiven
 from bridle.session.known_limits import Known
@@ -370,9 +370,12 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
 
-    def observe_numbers(self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None) -> Applied:
+    def observe_numbers(
+        self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None, written: bytes | None = None
+    ) -> Applied:
         """`observe` where nothing but numbers is told, which is what happens most: it is written down in as few steps as there are.
 
+        `written` are the bytes of df, g and dg, where the caller has them: f is a float then, and they are arrays of floats, k of d.
         Nothing here is a call that could be done without: after a commit the processor has forgotten everything, and each costs five times
         what it does in a loop.
         """
@@ -387,7 +390,10 @@ class DurableCore(ReplayedSession):
         fast = session._live
         standing = fast.x.data if fast is not None else session._decision().data
         last, all_of_them = crc32(standing), crc32(standing, self.evidence.all)
-        body = events.plain_body(last, all_of_them, f, df, g, dg)
+        if written is not None:
+            body = BODY.pack(last, all_of_them, VERSION, BOTH, 0, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
+        else:
+            body = events.plain_body(last, all_of_them, f, df, g, dg)  # type: ignore[assignment]
         if body is None:
             body = DIGEST.pack(last, all_of_them) + events.observation(f, df, g, dg)
         seq = self.seq + 1
@@ -397,8 +403,8 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return put(Applied, (None, seq, (row,), False, None, problem))
 
-    def forget(self, ticket: Ticket | int) -> Applied:
-        """Give a round up."""
+    def forget(self, ticket: Ticket | int, *, answer: Answering | None = None) -> Applied:
+        """Give a round up; its ticket says what it is, and `answer` makes what is stored, to be had again."""
         self.check()
         session, problem = self.session, None
         self.stale = BROKEN_OFF
@@ -414,11 +420,11 @@ class DurableCore(ReplayedSession):
         if problem is not None and isinstance(problem, InputError) and not getattr(problem, "counted", False):
             self.stale = ""
             if (had := self._repeat(events.FORGET, identity, payload)) is not None:
-                return Applied(None, had.seq, (), True)
+                return Applied(None, had.seq, (), True, had.answer)
         problem = None if problem is None else self._counted(problem)
-        row = self._row(events.FORGET, payload, identity, payload)
+        row = self._row(events.FORGET, payload, identity, payload, None if answer is None else answer(session))
         self.stale = ""
-        return Applied(None, self.seq, (row,), False, None, problem)
+        return Applied(None, self.seq, (row,), False, row.answer, problem)
 
     def warm_up(self, constraints: int | None = None) -> Applied:
         """`Session.warm_up`; where it compiles the round that is an event, because looks are due at other times since."""
@@ -438,17 +444,21 @@ class DurableCore(ReplayedSession):
         facts = {"round": t, "doubts": [[*each.subject, each.noise, each.expected, each.observed] for each in doubts]}
         return self._rare(events.DOUBT, facts, self._doubt)
 
-    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> Applied:
+    def change_limit(
+        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None,
+        answer: Callable[[None], bytes] | None = None,
+    ) -> Applied:  # fmt: skip
         """Move a limit, or change how often it may be violated, from now on: see `bridle.session.changes`."""
         numbers = {"offset": offset, "at_most": at_most}
         facts = {name: None if value is None else validate.number(name, value) for name, value in numbers.items()}
-        return self._rare(
-            events.CHANGE_LIMIT, {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}, self._change
-        )
+        told = {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}
+        return self._once(events.CHANGE_LIMIT, told, self._change, key, answer)
 
-    def change_domain(self, domain: Domain) -> Applied:
+    def change_domain(
+        self, domain: Domain, *, key: str | bytes | None = None, answer: Callable[[None], bytes] | None = None
+    ) -> Applied:  # fmt: skip
         """Keep decisions in a part of the domain that the session was made with, from the next one on: see `bridle.session.changes`."""
-        return self._rare(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut)
+        return self._once(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut, key, answer)
 
     def pay(
         self, name: str, amount: float = 0.0, *, key: str | bytes | None = None, answer: Callable[[float | None], bytes] | None = None
@@ -465,12 +475,26 @@ class DurableCore(ReplayedSession):
             return Applied(told["counted"] if isinstance(told, dict) else told, had.seq, (), True, had.answer)
         return self._rare(events.PAY, paid._asdict(), self._paid, identity, request, answer)
 
-    def set_budget(self, name: str, budget: float, rounds: int | None = None) -> Applied:
+    def set_budget(
+        self, name: str, budget: float, rounds: int | None = None, *, key: str | bytes | None = None,
+        answer: Callable[[None], bytes] | None = None,
+    ) -> Applied:  # fmt: skip
         """Change what may be spent from a budget in all."""
         number = None if rounds is None else validate.whole("rounds", rounds)
-        return self._rare(events.SET_BUDGET, {"name": name, "budget": validate.number("budget", budget), "rounds": number}, self._budgeted)
+        told = {"name": name, "budget": validate.number("budget", budget), "rounds": number}
+        return self._once(events.SET_BUDGET, told, self._budgeted, key, answer)
 
     # --- what is rare -------------------------------------------------------------------------------------------------------------------
+
+    def _once(
+        self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: str | bytes | None, answer: Callable[[Any], bytes] | None
+    ) -> Applied:
+        """Let something happen that is a few facts, unless it has happened under this key; `answer` makes what is stored."""
+        self.check()
+        identity, request = None if key is None else events.key_of(key), events.facts(facts)
+        if identity is not None and (had := self._repeat(kind, identity, request)) is not None:
+            return Applied(None, had.seq, (), True, had.answer)
+        return self._rare(kind, facts, do, identity, request, answer)
 
     def _rare(
         self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: bytes | None = None, request: bytes = b"",

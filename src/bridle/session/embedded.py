@@ -334,9 +334,9 @@ class JournaledBudget:
         """Count a payment: it is durable when this returns. One above what is left is refused; what was counted, of a gate."""
         return self._embedded.do(self._embedded.core.pay, self.name, amount, key=key)  # type: ignore[no-any-return]
 
-    def set_budget(self, budget: float, rounds: int | None = None) -> None:
+    def set_budget(self, budget: float, rounds: int | None = None, *, key: str | bytes | None = None) -> None:
         """Change what may be spent in all, and of a pacer in how many rounds."""
-        self._embedded.do(self._embedded.core.set_budget, self.name, budget, rounds)
+        self._embedded.do(self._embedded.core.set_budget, self.name, budget, rounds, key=key)
 
     def __getattr__(self, name: str) -> Any:
         if name not in READS:

@@ -299,6 +299,8 @@ class SessionParts(NamedTuple):
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
+        if hasattr(self.record, "points"):
+            return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
         pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
         if self.configured is None:
             return "the policy is not registered"

@@ -717,20 +717,22 @@ class DurableSession(Session):
     def warm_up(self, constraints: int | None = None) -> None:
         self._embedded.do(self._core.warm_up, constraints)
 
-    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None) -> None:
+    def change_limit(
+        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None
+    ) -> None:
         """Change a limit, by its name or its place, for all feedback from now on.
 
         `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
         `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
         """
-        self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most)
+        self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most, key=key)
 
-    def change_domain(self, domain: Domain) -> None:
+    def change_domain(self, domain: Domain, *, key: str | bytes | None = None) -> None:
         """Decide in a part of the domain from the next decision on, cut out by planes; or in more again, up to what it was first.
 
         `decide` is then to be called in every round before `observe`.
         """
-        self._embedded.do(self._core.change_domain, domain)
+        self._embedded.do(self._core.change_domain, domain, key=key)
 
     def gate(self, name: str) -> JournaledBudget:
         """The budget of this name: pay, and ask what is left."""
