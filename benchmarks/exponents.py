@@ -23,18 +23,23 @@ from bridle.compare.run import compare
 from parts.toy import size, target
 
 HORIZONS = size((1_000, 3_162, 10_000, 31_623, 100_000), (20, 30, 40))
-SHORT, NESTED = size((300, 1_000, 3_000), (4, 5, 6)), size((300, 1_000, 3_000, 10_000), (4, 5, 6))
+SHORT = size((300, 1_000, 3_000), (4, 5, 6))
 PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
 SEEDS, ENGINE = size(3, 1), size("jax", "python")
-LONG = {
-    "sarkar2025": {}, "yu2026": {}, "dynamic": {}, "optimistic": {}, "wang2025": {}, "wang2025-squared": {}, "bandit2": {}, "bandit1": {},
-    "experts": {"domain": "simplex"},
-}  # fmt: skip
-"""Policies of the frontier, played up to 10^6 rounds, five seeds each; and what their problems are set to."""
-LONG_HORIZONS, LONG_SEEDS, LONG_ENGINE = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40)), size(5, 1), size("numba", "python")
-LONG_PROBLEMS = size(("halfspaces", "regret-seeking"), ("fixed",))
+TENS, SHORTER = (1_000, 10_000, 100_000), (1_000, 3_162, 10_000)
+FAR = size({"halfspaces:dim=5": (*TENS, 1_000_000), "regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)})
+LONG: dict[str, dict[str, tuple[int, ...]]] = {
+    **dict.fromkeys(("sarkar2025", "yu2026", "dynamic", "optimistic", "wang2025", "wang2025-squared", "bandit2"), FAR),
+    "bandit1": size({"regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)}),
+    "yi2021-dynamic": size({"regret-seeking:dim=5": SHORTER}, {"fixed:dim=2": (20, 30, 40)}),
+    "experts": size({"experts": SHORTER}, {"experts": (20, 30, 40)}),
+}
+"""Policies of the frontier, five seeds each, and where they play for how long, up to 10^6 rounds.
+
+Against an opponent that adapts, each game has a best action of its own to be found afterwards: those games are shorter."""
+LONG_SEEDS, LONG_ENGINE = size(5, 1), size("numba", "python")
 
 SLOW = {
     "steiner": ("nested-bodies",),
@@ -63,14 +68,12 @@ def games(chosen: list[str]) -> list[dict[str, Any]]:
     mixtures = [name for name in common if policies.entry(name).domains == ("simplex",)]
     if mixtures:
         rows += compare(PROBLEMS, mixtures, HORIZONS, SEEDS, FOLDER, sweep={"dim": [5], "domain": ["simplex"]}, engine=ENGINE)
-    for place in LONG_PROBLEMS:  # one after the other, so that a run that stops early has whole problems
-        for name in [name for name in LONG if name in chosen]:
-            sweep = {"dim": [5], **{key: [value] for key, value in LONG[name].items()}}
-            rows += compare((place,), [name], LONG_HORIZONS, LONG_SEEDS, FOLDER, sweep=sweep, engine=LONG_ENGINE)
+    for name in [name for name in LONG if name in chosen]:
+        for place, horizons in LONG[name].items():
+            rows += compare((place,), [name], horizons, LONG_SEEDS, FOLDER, engine=LONG_ENGINE)
     for name, places in SLOW.items():
         if places and name in chosen:
-            horizons, seeds = (NESTED, LONG_SEEDS) if name.startswith("vaze2025") else (SHORT, SEEDS)
-            rows += compare(places, [name], horizons, seeds, FOLDER, sweep={"dim": [2]})
+            rows += compare(places, [name], SHORT, LONG_SEEDS if name.startswith("vaze2025") else SEEDS, FOLDER, sweep={"dim": [2]})
     return [row for row in rows if row["does_not_apply"] is None]
 
 

@@ -51,7 +51,7 @@ AVERAGE = (
     Place("tangent", "one action, no price, errors up to 0.5", 1.3, 0.845, 0.5, 0.3),
     Place("noisy", "a halfspace, room to spare, errors up to 1", 1.0, 1.3, 1.0, 0.3),
 )
-HARD = {"halfspaces": "random halfspaces, room to spare", "pull-out": "the cost pulls out of them"}
+HARD = {"halfspaces": "random halfspaces, room to spare"}
 ALONE = {
     "`sinha2024`, told T": "sinha2024",
     "`sarkar2025`": "sarkar2025",

@@ -72,7 +72,7 @@ def test_sarkar2025_is_the_update_written_down():
     state, x, squares, Q, Y = policy.init(np.zeros(3)), np.zeros(3), 0.0, 0.0, 0.0
     for n in range(1, 200):
         np.testing.assert_allclose(policy.decide(state), x, rtol=0, atol=1e-11)
-        df, g, dg = rng.standard_normal(3), rng.standard_normal(2), rng.standard_normal((2, 3))
+        df, g, dg = rng.standard_normal(3), rng.standard_normal(2) * (n != 5), rng.standard_normal((2, 3))  # once g is 0: no violation
         state = policy.update(state, Feedback(policy.decide(state), 0.0, df, g, dg))
         i = int(np.argmax(g))
         Q += beta * max(g[i], 0.0)
@@ -321,6 +321,12 @@ def test_with_noise_the_expectations_stay_within_the_bounds(errors):
     for found, bounded in ((regret, limit.regret), (violation, limit.soft)):
         assert float(np.mean(found) + 4.0 * np.std(found) / sqrt(runs)) < bounded
     assert np.mean(violation) > 0.02 * limit.soft  # nothing trivial was played
+
+
+def test_sarkar2025_is_told_how_many_constraints_or_not():
+    assert bridle.policy("sarkar2025", bridle.Ball(2), lipschitz=1.0, constraints=3).record.violated_only
+    with pytest.raises(InputError, match="constraints must be a whole number"):
+        bridle.policy("sarkar2025", bridle.Ball(2), lipschitz=1.0, constraints=0)
 
 
 def test_noise_goes_without_the_clip():

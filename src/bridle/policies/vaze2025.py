@@ -18,9 +18,9 @@ Most rounds cost one product with all the halfspaces. Where some are violated, a
 (DAQP, ``pip install 'bridle-oco[qp]'``); it runs on the Python engine only.
 
 Guarantee: `nested_bound`; with eta = D / (G sqrt(t)) regret is at most 1.5 G D sqrt(t) and the CCV O(t^{3/4}), whatever the dimension; with
-    modulus O(log t) and O(sqrt(t log t)). Sinha and Sarkar 2026 (arXiv 2605.21107, of which the abstract was at hand) bound the CCV of nested
-    projections by C_d sqrt(t) and, with modulus, C_d log(t): decisions that are projected on nested sets travel no farther than C_d times
-    the diameter and the gradient steps together. That holds for these halfspaces too, as long as none is dropped. C_d depends on the
+    modulus O(log t) and O(sqrt(t log t)). Sinha and Sarkar 2026 (arXiv 2605.21107, of which the abstract was at hand) bound the CCV of
+    nested projections by C_d sqrt(t) and, with modulus, C_d log(t): decisions projected on nested sets travel no farther than C_d times the
+    diameter and the gradient steps together. That holds for these halfspaces too, as long as none is dropped. C_d depends on the
     dimension alone and is not known as a number, so that orders stand in the tables and the bound here is the one without it.
 Reference: R. Vaze, A. Sinha. O(sqrt(T)) Static Regret and Instance Dependent Constraint Violation for Constrained Online Convex
     Optimization. NeurIPS 2025. Update as in the paper with one projection for its two; the bound is proved for exactly this update.
@@ -274,12 +274,14 @@ DOMAINS = ("ball", "box", "simplex", "l1", "polyhedron")
 ENTRIES = (
     Entry(
         "vaze2025", vaze2025, "nested projections on all revealed halfspaces", "Vaze & Sinha, NeurIPS 2025",
-        "O(sqrt(T))", "O(T^3/4), O(C_d sqrt(T)) by Sinha & Sarkar 2026, O(1) in many instances", bound=nested_bound, reduces="all", domains=DOMAINS,
+        "O(sqrt(T))", "O(T^3/4), O(C_d sqrt(T)) by Sinha & Sarkar 2026, O(1) in many instances",
+        bound=nested_bound, reduces="all", domains=DOMAINS,
         cost="1 product with all halfspaces; a small quadratic program where some are violated", needs=("lipschitz", "diameter"),
     ),
     Entry(
         "vaze2025-strong", vaze2025_strong, "nested projections for strongly convex costs", "Vaze & Sinha, NeurIPS 2025",
-        "O(log T)", "O(sqrt(T log T)), O(C_d log T) by Sinha & Sarkar 2026", bound=nested_bound, reduces="all", strongly_convex=True, domains=DOMAINS,
+        "O(log T)", "O(sqrt(T log T)), O(C_d log T) by Sinha & Sarkar 2026",
+        bound=nested_bound, reduces="all", strongly_convex=True, domains=DOMAINS,
         cost="1 product with all halfspaces; a small quadratic program where some are violated", needs=("modulus", "diameter"),
     ),
 )  # fmt: skip

@@ -123,14 +123,14 @@ class PaidQueues(NamedTuple):
     def weights(self, state: PaidQueueState) -> Array:
         """w of the coming round."""
         rate = self.rate(state)
-        return rate * (exp(minimum(rate * state.Q, CAP)) - 1.0)  # type: ignore[return-value]
+        return rate * (exp(minimum(rate * state.Q, CAP)) - 1.0)
 
     def update(self, state: PaidQueueState, feedback: Feedback) -> PaidQueueState:
         (g, dg), w, rate = clipped(feedback, self.clip), self.weights(state), self.rate(state)
         learner = self.learner.step(state.learner, self.cost * feedback.df + combine(w / self.unit, dg))
         S, left = state.S + w * w, 1.0 - 4.0 * PSI * (1.0 + self.charge) * rate  # 1 - chi
         paid = self.charge * w / (left * (ops.sqrt(S) + ops.sqrt(state.S)))  # sqrt(S) - sqrt(S before) is w^2 / (their sum)
-        return PaidQueueState(learner, pos(state.Q + minimum(g / self.unit - paid, 0.5 / rate)), S, state.rounds + 1.0)  # type: ignore[arg-type]
+        return PaidQueueState(learner, pos(state.Q + minimum(g / self.unit - paid, 0.5 / rate)), S, state.rounds + 1.0)
 
     def move(self, state: PaidQueueState, x: Array) -> PaidQueueState:
         """The state with x in place of its next decision: AdaGrad's bound holds for the steps from it."""
@@ -169,7 +169,7 @@ def growth(a: Scalar) -> Scalar:
     for _ in range(12):
         least = least + (2.0 * a - 1.0 + np.exp(-least) - least) / (1.0 + np.exp(-least))
     most = 2.0 * a - 1.0 + np.exp(-least)
-    return 0.5 * (np.expm1(most) + most)  # type: ignore[no-any-return]
+    return 0.5 * (np.expm1(most) + most)
 
 
 def exponent_at(A: Scalar) -> Scalar:
@@ -181,7 +181,7 @@ def exponent_at(A: Scalar) -> Scalar:
     y = np.log(2.0 * np.asarray(A) + 1.4)  # e^y/2 - y >= 1 - ln 2, so that e^y <= 2 (A + ln 2)
     for _ in range(30):
         y = y - (np.expm1(y) - y - A) / np.expm1(y)
-    return y  # type: ignore[no-any-return]
+    return y
 
 
 def yu2026(

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import Constants, Domain, InputError, Round
+from bridle.core import Domain, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.ops import Array, Scalar, dot, floor, maximum, norm, ratio, scalar
 from bridle.problems.base import Problem, StreamOpponent, adaptive, constants_of, oblivious
@@ -237,8 +237,9 @@ def tangent(horizon: int, seed: int = 0, dim: int = 10, noise: float = 0.5) -> P
     domain, point, along = _ball(seed, dim)
     error, most = validate.nonnegative("noise", noise), 1.0 + AWAY
     adversary = StreamOpponent(TangentBall(-along, point, error))
-    known: Constants = {"modulus": 0.0, "constraints": 1, "affine": False, "time_varying": error > 0.0}
-    constants = constants_of(domain, lipschitz=most, bound=0.5 * most**2 + error, **known)
+    constants = constants_of(
+        domain, lipschitz=most, bound=0.5 * most**2 + error, modulus=0.0, constraints=1, affine=False, time_varying=error > 0.0
+    )
     constants |= {"feasible": None, "benchmark": point} if error > 0.0 else {"feasible": point, "slater": 0.0, "optimum": point}
     if error == 0.0:
         constants["optimal_cost"] = AWAY * horizon
