@@ -13,14 +13,19 @@ collect_ignore = ["docs/conf.py"]  # Sphinx reads it
 if not importlib.util.find_spec("cupy"):
     collect_ignore += ["src/bridle/engines/cuda.py"]  # cannot be imported without
 
-# All that is imported and collected stays: to look through it for garbage, again and again while it grows, took a third of the time.
-gc.disable()
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """All that is imported and collected stays: to look for garbage in it, again and again while it grows, took half of the time.
 
-def pytest_collection_finish() -> None:
-    """From now on garbage is collected, but not looked for in what was there before the first test."""
-    gc.freeze()
-    gc.enable()
+    From then on garbage is collected, but not looked for in what was there before the first test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
