@@ -77,12 +77,15 @@ def test_the_versions_agree():
 def test_theorem_functions_named_in_the_docs_exist():
     from bridle import learners
     from bridle.learners import wrappers
-    from bridle.policies import anytime, dynamic, memories, sinha2024, sinha2024_ocs, soft_free
+    from bridle.policies import anytime, dynamic, memories, sinha2024, sinha2024_ocs, soft_free, wang2025
 
     text = (ROOT / "docs" / "theorems.md").read_text()
     for name in re.findall(r"`(\w+_(?:bound|regret)|theorem\d)`", text):
         assert (
-            any(hasattr(module, name) for module in (sinha2024, sinha2024_ocs, anytime, dynamic, memories, soft_free, learners, wrappers))
+            any(
+                hasattr(module, name)
+                for module in (sinha2024, sinha2024_ocs, anytime, dynamic, memories, soft_free, wang2025, learners, wrappers)
+            )
             or name == "paper_bound"
         ), name
 
