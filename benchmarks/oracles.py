@@ -31,7 +31,7 @@ SIZES = size(
 )
 REPEATS, MOST_COORDINATES = size(5, 1), 100
 ROUNDS, SEEDS = size(300, 12), size(2, 1)
-GAMES = size((("Spectrahedron", 30), ("Paths", 6), ("Matchings", 6), ("SpanningTrees", 5)), (("Spectrahedron", 3), ("Paths", 3)))
+GAMES = size((("Spectrahedron", 50), ("Paths", 10), ("Matchings", 10), ("SpanningTrees", 6)), (("Spectrahedron", 3), ("Paths", 3)))
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "projection-free.md"
 
 
@@ -92,11 +92,15 @@ def games() -> list[dict[str, object]]:
         domain = make(kind, n)
         for name, policy in policies(domain, ROUNDS).items():
             streams = [bridle.problem("halfspaces", horizon=ROUNDS, seed=seed, domain=domain) for seed in range(SEEDS)]
+            bridle.play(policy, streams[0], horizon=3)  # what is imported on the way is not counted
             start = time.process_time()
             traces = [bridle.play(policy, stream) for stream in streams]
             spent = 1e6 * (time.process_time() - start) / (ROUNDS * SEEDS)
             figures = {
-                "regret": statistics.median(float(bridle.regret(trace)) for trace in traces),
+                "regret": statistics.median(
+                    float(bridle.regret(trace, comparator=stream.constants["feasible"]))
+                    for trace, stream in zip(traces, streams, strict=True)
+                ),
                 "ccv": statistics.median(float(bridle.ccv(trace)) for trace in traces),
                 "microseconds": spent,
             }

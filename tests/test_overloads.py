@@ -53,7 +53,8 @@ def test_the_choices_of_a_name_are_taken(name):
             continue
         for value in re.findall('"(.*?)"', listed):
             more = {"value": {"lipschitz": 1.0}, "self-bounding": {"smoothness": 1.0}}.get(value, {}) if name == "anytime" else {}
-            assert policy(name, domain, **needed, **more, **{parameter: value}).parameters[parameter] == value
+            place = bridle.L1Ball(3) if value == "p-norm" else domain
+            assert policy(name, place, **needed, **more, **{parameter: value}).parameters[parameter] == value
         with pytest.raises(bridle.InputError, match="sideways"):
             policy(name, domain, **needed, **{parameter: "sideways"})
 

@@ -70,7 +70,7 @@ def test_an_l1_ball_is_a_simplex_with_two_corners_a_coordinate():
     assert pytest.approx(S) == state.S
 
 
-def test_a_spectrahedron_with_diagonal_gradients_is_the_simplex_of_its_eigenvalues():
+def test_a_spectrahedron_is_the_simplex_of_its_eigenvalues():
     matrix, simplex = (
         bridle.AdaFTRL(bridle.Spectrahedron(3, trace=2.0), geometry="entropy"),
         bridle.AdaFTRL(bridle.Simplex(3, 2.0), geometry="entropy"),
@@ -199,7 +199,7 @@ def test_the_bound_of_the_policy_and_what_is_refused():
         (lambda: bridle.AdaFTRL(simplex, geometry="round"), "unknown geometry 'round'"),
         (lambda: bridle.AdaFTRL(bridle.Ball(2), geometry="entropy"), "domain must be a simplex, an L1 ball, a spectrahedron, paths"),
         (lambda: bridle.AdaFTRL(bridle.Matchings(3), geometry="entropy"), "domain cannot be Matchings for geometry='entropy'"),
-        (lambda: bridle.AdaFTRL(simplex, geometry="p-norm"), "domain must be an L1 ball for geometry='p-norm'"),
+        (lambda: bridle.AdaFTRL(simplex, geometry="p-norm"), "domain must be an L1 ball (l1) for geometry='p-norm'"),
         (lambda: bridle.AdaFTRL(simplex, 1.0, geometry="entropy"), "diameter is for geometry='euclidean' only"),
         (lambda: bridle.AdaFTRL(simplex, geometry="entropy", exponent=1.5), "exponent is for geometry='p-norm' only, not for 'entropy'"),
         (lambda: bridle.AdaFTRL(simplex, exponent=1.5), "exponent is for geometry='p-norm' only, not for 'euclidean'"),

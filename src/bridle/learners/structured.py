@@ -260,7 +260,7 @@ def structured(domain: Domain, geometry: str, exponent: float | None = None) -> 
     """The learner in this geometry, with the c at which the first two terms of its bound are equal."""
     if geometry == "p-norm":
         if not isinstance(domain, L1BallSet):
-            raise InputError(f"domain must be an L1 ball for geometry='p-norm', such as bridle.L1Ball(3), not {validate.show(domain)}")
+            raise InputError(f"domain must be an L1 ball (l1) for geometry='p-norm', such as bridle.L1Ball(3), not {validate.show(domain)}")
         p = usual_exponent(domain.dim) if exponent is None else validate.number("exponent", exponent)
         if not 1.0 < p <= 2.0:
             raise InputError(f"exponent must be above 1 and at most 2, not {validate.show(exponent)}")

@@ -286,9 +286,9 @@ ENTRIES = (
         feedback=_GRADIENT, bound=adaftrl_bound, needs=("diameter",),
         variants=(
             Variant("geometry", "entropy", {
-                "domains": ("simplex", "L1 ball", "spectrahedron", "paths", "spanning trees"), "cost": "1 softmax",
+                "domains": ("simplex", "l1", "spectrahedron", "paths", "spanning trees"), "cost": "1 softmax",
             }),
-            Variant("geometry", "p-norm", {"domains": ("L1 ball",), "cost": "60 sums of powers"}),
+            Variant("geometry", "p-norm", {"domains": ("l1",), "cost": "60 sums of powers"}),
         ),
         words={
             "geometry": replace(
