@@ -2501,9 +2501,9 @@ def policy(
 ) -> Configured:
     """Scale-free FTRL, constraints ignored.
 
-    Assumes: domain: simplex or L1 ball or spectrahedron or paths or spanning trees (geometry=entropy); domain: L1
-    ball (geometry=p-norm). Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the
-    cost. 1 projection a round. Orabona & Pal, TCS 2018.
+    Assumes: domain: simplex or l1 or spectrahedron or paths or spanning trees (geometry=entropy); domain: l1
+    (geometry=p-norm). Regret O(sqrt(T)). Constraints: time-varying; of several: max. Sees: gradient of the cost.
+    1 projection a round. Orabona & Pal, TCS 2018.
 
     Parameters
     ----------
