@@ -156,7 +156,7 @@ def cheapest_tree(ranks: Array, ends: NDArray[np.int_]) -> Array:
 
     n = int(ends.max()) + 1
     tree = minimum_spanning_tree(csr_array((ranks, (ends[0], ends[1])), shape=(n, n)))
-    return np.isin(ranks, tree.data) * 1.0
+    return np.isin(ranks, tree.data).astype(np.float64)
 
 
 def lowest_eigenvector(matrix: Array) -> Array:

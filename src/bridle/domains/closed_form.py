@@ -261,7 +261,8 @@ class SpectrahedronSet(NamedTuple):
             lowest = np.array([lowest_eigenvector(row) for row in rows]).reshape(matrix.shape[:-1])
         else:
             lowest = ops.namespace(v).linalg.eigh(matrix)[1][..., 0]
-        return self.trace * (lowest[..., :, None] * lowest[..., None, :]).reshape(v.shape)
+        corner: Array = self.trace * (lowest[..., :, None] * lowest[..., None, :]).reshape(v.shape)
+        return corner
 
     def facets(self) -> Facets:
         return Facets(self.dim, (ConePart(0, self.dim, self.trace),))

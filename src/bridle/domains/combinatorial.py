@@ -180,7 +180,8 @@ class MatchingSet(NamedTuple):
 
     def facets(self) -> Facets:
         rows, columns = self.middle.shape
-        of_rows, of_columns = np.kron(np.eye(rows), np.ones(columns)), np.kron(np.ones(rows), np.eye(columns))
+        of_rows: Array = np.kron(np.eye(rows), np.ones(columns)).astype(np.float64)
+        of_columns: Array = np.kron(np.ones(rows), np.eye(columns)).astype(np.float64)
         if rows == columns:  # the last column's sum follows from the others
             of_columns = of_columns[:-1]
         least = 1.0 if rows == columns else -UNBOUNDED

@@ -170,7 +170,8 @@ class PowerNorm(NamedTuple):
         zero = 0.0 * size
         ends = iterate(halve, Multipliers(zero, zero + 1.0), HALVINGS, total, lambda at: at.high <= at.low)
         m = ops.where(along(weights(zero), "sum") > 1.0, ends.high, zero)
-        return self.domain.middle - self.domain.radius * ops.namespace(total).sign(total) * weights(m)
+        decision: Array = self.domain.middle - self.domain.radius * ops.namespace(total).sign(total) * weights(m)
+        return decision
 
     def dual(self, p: Array) -> Scalar:
         top = along(abs(p), "max")

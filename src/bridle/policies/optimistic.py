@@ -186,7 +186,7 @@ class Optimistic(NamedTuple):
     def update(self, state: OptimisticState, feedback: Feedback) -> OptimisticState:
         D, df, expected = self.diameter, feedback.df, self.foresee(state)
         cut, others, missed = linearised(feedback.x, feedback, Distance(), 0.0, self.span)
-        violated: Scalar = 1.0 * (cut.far > TOUCH * D)
+        violated: Scalar = where(cut.far > TOUCH * D, 1.0, 0.0)
         dist, normal = minimum(violated * cut.far, D), violated * cut.normal
         V = where(state.V > 0.0, state.V, minimum(ratio(10.0, D * norm(df)), STEEPEST))
         cost, limits = self.weights(state._replace(V=V))
