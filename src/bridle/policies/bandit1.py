@@ -186,7 +186,8 @@ COST_WEIGHT = ParameterWords(
 
 ENTRIES = (
     Entry(
-        "bandit1", bandit1, "one point a round, values alone", "The bridle developers, This library 2026; Flaxman, Kalai & McMahan, SODA 2005",
+        "bandit1", bandit1, "one point a round, values alone",
+        "The bridle developers, This library 2026; Flaxman, Kalai & McMahan, SODA 2005",
         "O(sqrt(d) T^3/4) in expectation", "O(sqrt(d) T^3/4 log T) in expectation", bound=bandit1_bound, feedback="values at 1 point",
         needs=("horizon", "lipschitz", "bound"), randomised=True, words={"V": COST_WEIGHT, "bound": VALUES_BOUND},
     ),
