@@ -285,7 +285,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
 ENTRIES = (
     Entry(
         "optimistic", optimistic, "predictions of gradients (hints): what is lost is how wrong they were",
-        "Lekeufack & Jordan, arXiv 2412.08060, 2024", "O(sqrt(E_f)), E_f the squared errors of predicted gradients",
+        "Lekeufack & Jordan, arXiv 2024", "O(sqrt(E_f)), E_f the squared errors of predicted gradients",
         "O(sqrt(E_n log T) + log T), E_n those of predicted normals", bound=optimistic_bound, reduces="max-distance",
         cost="3 projections, 1 halfspace, 20 checked",
         words={
