@@ -79,7 +79,6 @@ from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, pos, rat
 from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, remembered, slots_for
 from bridle.policies.common import at_least, diameter_of, flat, most_behind, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
-from bridle.policies.words import ParameterWords
 
 SPREAD = 1.0 + sqrt(5.0) / 2.0
 """c: the regret on surrogate costs is at most c D times the root of the summed squared errors."""
@@ -285,14 +284,8 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
 ENTRIES = (
     Entry(
         "optimistic", optimistic, "predictions of gradients (hints): what is lost is how wrong they were",
-        "Lekeufack & Jordan, arXiv 2412.08060, 2024", "O(sqrt(E_f)), E_f the squared errors of predicted gradients",
+        "Lekeufack & Jordan, arXiv 2024", "O(sqrt(E_f)), E_f the squared errors of predicted gradients",
         "O(sqrt(E_n log T) + log T), E_n those of predicted normals", bound=optimistic_bound, reduces="max-distance",
         cost="3 projections, 1 halfspace, 20 checked",
-        words={
-            "hint": ParameterWords(
-                "what is expected of a round of which nobody has given a prediction", "a name",
-                "last (the gradients of the last round) or none",
-            ),
-        },
     ),
 )  # fmt: skip

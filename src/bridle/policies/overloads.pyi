@@ -446,7 +446,7 @@ def policy(
 
     Regret O(sqrt(E_f)), E_f the squared errors of predicted gradients. Violation O(sqrt(E_n log T) + log T), E_n
     those of predicted normals. Constraints: time-varying; of several: max-distance. Sees: value and gradient. 3
-    projections, 1 halfspace, 20 checked a round. Lekeufack & Jordan, arXiv 2412.08060, 2024.
+    projections, 1 halfspace, 20 checked a round. Lekeufack & Jordan, arXiv 2024.
 
     Parameters
     ----------

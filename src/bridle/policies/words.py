@@ -146,6 +146,9 @@ PARAMETER_WORDS = {
     "delay": ParameterWords(
         "how many other rounds may be waiting when late feedback is fed in", "rounds", FROM_ZERO, "feedback comes before the next decision"
     ),
+    "hint": ParameterWords(
+        "what is expected of a round of which nobody has given a prediction", "a name", "last (the gradients of the last round) or none"
+    ),
     "at_most": ParameterWords(
         "the share of rounds that may violate a limit: one number, or one for each limit", "share of rounds", "between 0 and 1"
     ),
