@@ -76,7 +76,7 @@ def test_the_versions_agree():
 
 def test_theorem_functions_named_in_the_docs_exist():
     from bridle import learners
-    from bridle.learners import wrappers
+    from bridle.learners import late, wrappers
     from bridle.policies import memories, registry, sinha2023_arms, soft_free
 
     homes = (*registry._MODULES, memories, sinha2023_arms, soft_free, learners, wrappers)
