@@ -325,7 +325,7 @@ def test_with_noise_the_expectations_stay_within_the_bounds(errors):
 
 def test_sarkar2025_is_told_how_many_constraints_or_not():
     assert bridle.policy("sarkar2025", bridle.Ball(2), lipschitz=1.0, constraints=3).record.violated_only
-    with pytest.raises(InputError, match="constraints must be a whole number"):
+    with pytest.raises(InputError, match="constraints must be 1 or above, not 0"):
         bridle.policy("sarkar2025", bridle.Ball(2), lipschitz=1.0, constraints=0)
 
 
