@@ -209,10 +209,11 @@ def test_a_bound_after_a_billion_rounds_takes_no_time_and_no_memory(name):
             "observed_violation": 2.0,
             "shortfall": 0.1,
             "below": 0.0,
+            "observed_size": 1.0,
         }  # where a bound is about what a run shows
         bound = policy.bound({**problem.constants, "rewards": 1.0, "Psi": 1.0, "first": 0.5, **shown}, t)
         seconds, (_, peak) = time.perf_counter() - began, tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert any(value is not None for value in bound[:-1]) or name in ("ftpl", "rate")
+        assert any(value is not None for value in bound[:-1]) or name in ("ftpl", "rate") or item.with_settings(given).regret == "-"
         assert peak < 200_000
         assert seconds < 0.1, "which is a hundred times what it takes"

@@ -90,7 +90,24 @@ def test_polyak_steps_prove_no_more_than_is_true(share, preset):
 SETTINGS = {"horizon": 300, "bound": 1.5, "modulus": 1.0, "slater": 0.4, "smoothness": 1.0, "window": 1, "exp_concavity": 0.4}
 
 
-ON_A_BALL = [name for name in bridle.policies.names() if name != "steiner" and bridle.policies.entry(name).domains != ("simplex",)]
+VALUES_ALONE = ("bandit1", "bandit2")
+ON_A_BALL = [
+    name
+    for name in bridle.policies.names()
+    if name not in ("steiner", *VALUES_ALONE) and bridle.policies.entry(name).domains != ("simplex",)
+]
+
+
+@pytest.mark.parametrize("name", VALUES_ALONE)
+def test_a_session_that_sees_values_alone_proves_nothing(name):
+    """It cannot see how steep a function is, so `session.bound()` has no number, and says so."""
+    told = {"horizon": 300, "lipschitz": 1.0, "bound": 1.5}
+    wanted = {parameter.name for parameter in bridle.policies.parameters(name)}
+    session = bridle.Session(bridle.policy(name, bridle.Ball(1), **{key: value for key, value in told.items() if key in wanted}))
+    session.step(cost=lambda x: 0.5 * x[0], constraints=[lambda x: x[0] - 0.5])
+    bound = session.bound()
+    assert bound.why
+    assert all(value is None for value in bound[:-1])
 
 
 @pytest.mark.covering(5)
