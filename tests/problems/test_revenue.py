@@ -119,6 +119,12 @@ def test_more_hours_than_the_year_had_are_refused():
         bridle.problem("revenue", horizon=9000, data="bikes")
 
 
+@pytest.mark.parametrize(("name", "value"), [("spokes", 5), ("season", 0.1), ("shock", 0.9)])
+def test_what_only_the_simulated_network_has_is_refused_on_bikes(name, value):
+    with pytest.raises(bridle.InputError, match=f"{name} cannot be given where data is bikes"):
+        bridle.problem("revenue", horizon=10, data="bikes", **{name: value})
+
+
 def test_the_days_of_a_seed_are_these():
     constants, first, later = figures("revenue", 0, 60)
     assert constants == pytest.approx([5.148886412778997, 2.5418876570975755, 0.0, 1.0], rel=1e-12)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import Constants, Round
+from bridle.core import Constants, InputError, Round
 from bridle.domains.closed_form import BoxSet
 from bridle.functions import AffineFunction, AffineRows
 from bridle.ops import Array, Scalar
@@ -33,6 +33,9 @@ CHEAP = 0.75
 
 SPREAD = 0.4
 """What chance moves the requests of a day for one journey at one fare by."""
+
+SPOKES, SEASON, SHOCK = 3, 0.3, 0.25
+"""The defaults of what only the simulated network has."""
 
 
 class Airline(NamedTuple):
@@ -92,11 +95,11 @@ def flights(spokes: int) -> Array:
 def revenue(
     horizon: int,
     seed: int = 0,
-    spokes: int = 3,
+    spokes: int = SPOKES,
     load: float = 1.2,
     fares: float = 3.0,
-    season: float = 0.3,
-    shock: float = 0.25,
+    season: float = SEASON,
+    shock: float = SHOCK,
     data: str = "simulated",
 ) -> Problem:
     """Seats of a network of flights, sold at two fares, before it is known how many will ask for which journey.
@@ -111,6 +114,9 @@ def revenue(
     swing, jump = validate.nonnegative("season", season), validate.nonnegative("shock", shock)
     _, busy = traffic_range(swing, jump)
     if validate.one_of("data", data, ("simulated", "bikes")) == "bikes":
+        for name, value, default in (("spokes", n, SPOKES), ("season", swing, SEASON), ("shock", jump, SHOCK)):
+            if value != default:
+                raise InputError(f"{name} cannot be given where data is bikes: its rounds are real ones")
         return _bicycles(horizon, number, full, ratio)
     rng, legs = np.random.default_rng([number, 1]), flights(n)
     price = np.where(legs.sum(axis=0) > 1.0, CHANGE, 1.0) * rng.uniform(*FARES, legs.shape[1])
