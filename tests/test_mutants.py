@@ -114,6 +114,13 @@ def test_forgotten():
 def test_that_cannot_be_followed():
     assert sys.gettrace() is None
 """
+FROZEN = """
+import gc
+
+
+def pytest_collection_finish():
+    gc.freeze()
+"""
 WEAK = """
 from toy import Disk, bound
 
@@ -139,9 +146,16 @@ tests = ["{tests}"]
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    """A package with strong tests and weak tests."""
+    """A package with strong tests and weak tests, which freezes what it has collected, as this one does."""
     folder = tmp_path_factory.mktemp("toy")
-    for name, text in {"src/toy.py": TOY, "strong/test_strong.py": STRONG, "weak/test_weak.py": WEAK, "pytest.ini": "[pytest]\n"}.items():
+    files = {
+        "src/toy.py": TOY,
+        "strong/test_strong.py": STRONG,
+        "weak/test_weak.py": WEAK,
+        "conftest.py": FROZEN,
+        "pytest.ini": "[pytest]\n",
+    }
+    for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     return folder

@@ -119,6 +119,7 @@ class Surgeon:
         self.sources = {source.module: source for source in sources}
         files = {str(source.path) for source in sources}
         self.held: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
+        gc.unfreeze()  # what was frozen after the tests were collected is not among the objects
         for thing in gc.get_objects():
             if type(thing) is FunctionType and thing.__code__.co_filename in files:
                 self.held[thing.__code__.co_filename, thing.__code__.co_qualname, thing.__code__.co_firstlineno].append(thing)
@@ -271,8 +272,10 @@ class Laboratory:
             shutil.rmtree(folder, ignore_errors=True)
             if result.status == "killed":
                 self.kills[mutant.function][result.by] += 1
-            elif result.status == "broken":
+            elif result.status == "broken":  # not kept: it says nothing of the tests, and would pass for a survivor the next time
                 self.wrong.append(f"{mutant.name}: {result.by}")
+                self.store.results.pop(mutant.name, None)
+                continue
             result.proof = self.proof(source, [result.by] if result.status == "killed" else names)
             self.store.results[mutant.name] = result
             done, survivors = done + 1, survivors + (result.status == "survived")

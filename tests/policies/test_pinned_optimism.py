@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from bridle import records
 from bridle.core import Feedback, Hint, InputError, Round
 from bridle.game.summary import summary
 from bridle.policies.common import constants_from
+from bridle.problems.hints import HintDraw, Hinting
 from helpers.engine_agreement import agree
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 
@@ -409,3 +411,51 @@ def test_infinitely_many_contradictions_do_not_overflow():
     assert all(np.isfinite(np.asarray(leaf)).all() for leaf in (state.y, state.Q, state.S, state.W))
     assert policy.record.certified_regret(state) is None
     assert policy.record.alarm(state).infeasible
+
+
+class Steep(NamedTuple):
+    """Rounds whose cost and constraints have gradients of other lengths than 1."""
+
+    def init(self):
+        return 0.0
+
+    def answer(self, state, x):
+        return state, Round(bridle.Affine([3.0, 4.0]), (bridle.Affine([5.0, 12.0]), bridle.Affine([0.0, 2.0])))
+
+
+def test_a_hints_noise_is_a_share_of_each_gradients_length():
+    """Lengths 5, 13 and 2: the draws of the cost come first, those of the constraints after it, from a generator that the seed spawns."""
+    foe = Hinting(Steep(), 0.5, 0.3, np.zeros((2, 2)))
+    draws = foe.deal(np.random.default_rng(4), 3)
+    noise = np.random.default_rng(4).spawn(1)[0].standard_normal((3, 3, 2))
+    np.testing.assert_array_equal(draws.cost, noise[:, 0])
+    np.testing.assert_array_equal(draws.limits, noise[:, 1:])
+    hint = foe.hint(0.0, np.array([0.2, 0.1]), HintDraw(None, draws.cost[1], draws.limits[1]))
+    share = 0.3 / sqrt(2.0)
+    np.testing.assert_allclose(hint.df, [1.5 + 5.0 * share * noise[1, 0, 0], 2.0 + 5.0 * share * noise[1, 0, 1]])
+    np.testing.assert_allclose(hint.dg[0], [2.5 + 13.0 * share * noise[1, 1, 0], 6.0 + 13.0 * share * noise[1, 1, 1]])
+    np.testing.assert_allclose(hint.dg[1], [0.0 + 2.0 * share * noise[1, 2, 0], 1.0 + 2.0 * share * noise[1, 2, 1]])
+
+
+def test_a_touch_is_a_share_of_the_diameter():
+    """Beyond 1e-9 D a constraint is violated, at just as far it is not; the first round with one that misses the domain is remembered."""
+    policy = bridle.policy("optimistic", bridle.Ball(2, radius=50.0), V=0.4, hint="none", halfspace=False)
+    start = policy.record.init(np.zeros(2))
+    seen = Feedback(np.zeros(2), 0.0, np.zeros(2), np.zeros(1), np.array([[0.0, 1.0]]))
+    for far, violated in ((0.9e-7, 0.0), (1e-9 * 100.0, 0.0), (1.1e-7, 1.0)):
+        assert policy.record.update(start, seen._replace(g=np.array([far]))).plain_limits == violated, far
+    missed = seen._replace(g=np.array([101.0]))
+    once = policy.record.update(start, missed)
+    assert (once.infeasible, policy.record.update(once, missed).infeasible) == (1.0, 1.0)
+
+
+def test_what_is_told_is_believed_while_it_is_no_worse_than_nothing():
+    """Just as wrong, up to rounding, as no prediction: it is believed; a little more so, it is not."""
+    record = bridle.policy("optimistic", bridle.Ball(2), V=1.0, hint="none", halfspace=False).record
+    state = record.init(np.zeros(2))._replace(S=4.0, longest=5.0, df=np.array([3.0, 4.0]), normal=np.array([0.0, 1.0]))
+    state = state._replace(plain_cost=2.0, plain_limits=3.0)
+    tie = 1.0 + 1e-9
+    for factor, believed in ((1.0, 1.0), (1.0 + 5e-10, 1.0), (tie, 1.0), (1.0 + 2e-9, 0.0)):
+        costs, limits = record.foresee(state._replace(told_cost=2.0 * factor)), record.foresee(state._replace(told_limits=3.0 * factor))
+        np.testing.assert_array_equal([costs.df, costs.normal], [[3.0 * believed, 4.0 * believed], [0.0, 1.0]])
+        np.testing.assert_array_equal([limits.df, limits.normal], [[3.0, 4.0], [0.0, believed]])
