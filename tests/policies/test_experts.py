@@ -116,7 +116,7 @@ def test_the_line_of_the_proof_in_every_round(kind, record_property):
     ):  # fmt: skip
         attack(Stream(kind, N, i, cost, limit), 120, shares, mass, **told)
     for name, value in shares.found.items():
-        record_property(name, value)
+        record_property(name, float(value))
 
 
 @pytest.mark.parametrize("drop", [True, False])
@@ -141,7 +141,7 @@ def test_an_evolved_adversary_stays_under_the_bound(drop, record_property):
             best, value = (other, found) if found >= value else (best, value)
         assert value >= first
     for name, share in shares.found.items():
-        record_property(f"{drop} {name}", share)
+        record_property(f"{drop} {name}", float(share))
 
 
 def transcribed(rounds: list[tuple[np.ndarray, np.ndarray]], N: int, V: float, lam: float, drop: bool) -> list[np.ndarray]:

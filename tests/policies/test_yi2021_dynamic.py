@@ -71,7 +71,7 @@ def test_the_lines_of_the_proof_in_every_round(move, record_property):
         for name, value in game(kind, d, k, size, G, move, T, i).items():
             worst[name] = max(worst.get(name, 0.0), value)
     for name, value in worst.items():
-        record_property(name, value)
+        record_property(name, float(value))
 
 
 def test_several_constraints_in_every_round():
