@@ -19,6 +19,7 @@ from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
 from helpers.compiled_games import PLACES, compilable_game, games_at, interpreted
 from helpers.instances import settings_of
+from helpers.kept_sums import kept
 
 SEEDS = [3, 0, 8]
 COUNTS = {place: (1, 3) if place == "ball" else (2,) for place in PLACES if place != "cut-box"}
@@ -45,7 +46,7 @@ def agree(policy, problem, name="numba", tolerance=1e-12, **settings):
         a, b = getattr(one, field), getattr(two, field)
         assert a.shape == b.shape
         assert np.abs(a - b).max() <= tolerance * max(np.abs(a).max(), scale), field
-    for a, b in zip(one.curve, sums.curve, strict=True):
+    for a, b in kept(one.curve, sums.curve):
         assert np.shape(a) == np.shape(b)
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * one.rounds * scale)
 
@@ -120,7 +121,7 @@ def test_groups_that_fit_into_memory_are_the_same_games(name, engine, settings):
     parts = bridle.play(policy, problem, engine=engine, memory=limit, **settings)
     assert whole.groups == 1
     assert parts.groups > 1
-    for a, b in zip((*whole.totals, *whole.curve), (*parts.totals, *parts.curve), strict=True):
+    for a, b in kept((*whole.totals, *whole.curve), (*parts.totals, *parts.curve)):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(policy.decide(whole.state), policy.decide(parts.state), atol=1e-9)
     assert bridle.regret(parts, comparator=problem.domain.center()) == pytest.approx(

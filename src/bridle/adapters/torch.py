@@ -144,6 +144,8 @@ class ConstrainedOptimizer(LimitedOptimizer):
         self._begin(policies.policy(policy, self._domain, **settings))
 
     def _begin(self, policy: policies.Configured) -> None:
+        if hasattr(policy.record, "points"):
+            raise InputError(f"policy {policy.name} sees values alone, at points that it tries itself: an optimizer has gradients")
         check_compiled(policy.record)  # what solves a program in NumPy cannot run on tensors
         self.policy, self._record = policy, records.transform(self._here, policy.record)
         with self._placed():
