@@ -233,6 +233,23 @@ def test_limits_that_experts_keep_only_together_void_the_bound():
     assert record.certified_regret(kept) is not None
 
 
+@pytest.mark.parametrize("slope", [0.3, 7.0, 1e3])
+@pytest.mark.parametrize("N", [3, 10])
+def test_rounding_at_a_limit_that_all_meet_drops_nobody(slope, N):
+    # slope (x_1 + ... + x_N - 1) is 0 on the simplex; computed, it is some 1e-16 of the slope, of either sign.
+    session, rng, left = bridle.Session(bridle.policy("experts", bridle.Simplex(N))), np.random.default_rng(0), 0.0
+    for _ in range(60):
+        x, df = session.decide(), rng.normal(size=N)
+        g = slope * x.sum() - slope
+        left = max(left, abs(g))
+        session.observe(f=df @ x, df=df, g=g, dg=np.full(N, slope))
+    assert left > 0.0  # there was rounding
+    assert session.state.infeasible == 0.0
+    assert session.state.S == 0.0
+    assert session.state.below == 0.0
+    assert session.bound().regret is not None
+
+
 def test_several_constraints_count_by_each_experts_worst():
     record = bridle.policy("experts", bridle.Simplex(3), drop=False).record
     x = np.full(3, 1 / 3)
@@ -251,14 +268,14 @@ def test_the_bound_at_fixed_numbers(told):
     l = log(N)
     lam = told.get("lam", 16.0 / 81.0 / (1.0 + l))
     theta, R = sqrt((1.0 + l) * lam), sqrt(4.0 + l) * sqrt(t * F**2)
-    bound = policy.bound(facts, t)
+    bound, unseen = policy.bound(facts, t), 1e-12 * 9.0 * 2.0 * sqrt(2.0) * t  # what is taken for rounding
     assert bound.regret == pytest.approx(R + theta / V, rel=1e-12)
     Q = log((1.0 - theta + V * (R + F * t)) / (1.0 - 2.0 * theta)) / lam
-    assert bound.ccv == pytest.approx(max(F, told.get("scale", 0.0)) * Q, rel=1e-12)
+    assert bound.ccv == pytest.approx(max(F, told.get("scale", 0.0)) * Q + unseen, rel=1e-12)
     if not told:
-        assert bound.ccv == pytest.approx(F * 81 / 16 * (1 + l) * log(5 + 9 * V * (R + F * t)), rel=1e-12)
+        assert bound.ccv == pytest.approx(F * 81 / 16 * (1 + l) * log(5 + 9 * V * (R + F * t)) + unseen, rel=1e-12)
     assert policy.bound({**facts, "regret": -7.0}, t).ccv == pytest.approx(
-        max(F, told.get("scale", 0.0)) * log((1.0 - theta + V * (R + 7.0)) / (1.0 - 2.0 * theta)) / lam, rel=1e-12
+        max(F, told.get("scale", 0.0)) * log((1.0 - theta + V * (R + 7.0)) / (1.0 - 2.0 * theta)) / lam + unseen, rel=1e-12
     )
     few = policy.bound(facts, 1)
     assert few.regret == few.ccv == pytest.approx(F)

@@ -41,7 +41,8 @@ def test_the_bound_of_wang2025_at_fixed_numbers():
     s = constant(D, 2.0) * 0.3 * G * late**0.75
     ccv = log((1.0 + 2.0 * (s + 0.3 * G * D * late)) / (1.0 - s * 1e-10)) / (0.3e-10)
     same(bound("wang2025", late, horizon=far, **own), late, regret=s / 0.3 * (1.0 + 0.5e-10), ccv=ccv)
-    assert "must be below 1" in bound("wang2025", late, horizon=far, lam=1e-8).why
+    told_s = constant(D, D_) * beta * G * late**0.75
+    assert bound("wang2025", late, horizon=far, lam=1e-8).why == f"kappa*lam*t^0.75 = {told_s * 1e-8:.3g} must be below 1"
     assert bound("wang2025").ccv == pytest.approx(G * D * t)
 
 

@@ -38,7 +38,7 @@ its mix loss is 0 or more. With theta = sqrt((1 + l) lam), 2 sqrt((1 + l) p_t Y)
     V Regret_t(u) + (1 - 2 theta) e^{lam Q_t} <= V R + 1 - theta,
 
 theta = 4/9 by default. Leave out e^{lam Q} >= 1 for the regret; use Regret_t >= -B_t for Q_t; and CCV_t <= S_t Q_t, because the mixture's
-(g_s)^+ is at most S_s h_s and S grows.
+(g_s)^+ is at most S_s h_s and S grows. (Values that rounding may have left are taken for 0: 1e-12 G D t more of violation.)
 
 >>> import bridle
 >>> problem = bridle.problem("experts", horizon=500, dim=50)
@@ -59,7 +59,7 @@ from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaHedge, Hedge
 from bridle.learners.adahedge import HedgeState
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, Scalar, along, dot, exp, maximum, minimum, pos, ratio, scalar, where
+from bridle.ops import Array, Scalar, absolute, along, dot, exp, maximum, minimum, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH
 from bridle.policies.common import at_least, flat, most_behind, switch, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
@@ -69,6 +69,9 @@ THETA = 4.0 / 9.0
 
 FIRST = 0.1
 """V times the range of the first cost: a tenth costs at most 4.4 such ranges of regret, and saves ln 10 / lam of violation."""
+
+ROUNDING = 1e-12
+"""Times mass and the largest coordinate of a constraint's gradient: values of this size are taken for 0."""
 
 NEVER = 1e250
 """The loss of an expert that was dropped: its weight is 0 at any rate."""
@@ -127,6 +130,8 @@ class ConstrainedExperts(NamedTuple):
         for i in range(feedback.g.shape[-1]):
             level = levels[..., i : i + 1] if levels.ndim > 1 else levels[i]
             each = mass * feedback.dg[..., i, :] + level
+            # What rounding leaves of a limit that is met exactly is no violation: S has no scale of its own, and would take it for one.
+            each = each * (absolute(each) > ROUNDING * mass * along(absolute(feedback.dg[..., i, :]), "max"))
             largest, least = along(each, "max"), along(each, "min")
             worst = maximum(worst, each)
             below = maximum(below, ratio(pos(-least), pos(largest)))
@@ -243,7 +248,8 @@ def experts_bound(policy: Configuration[ConstrainedExperts], constants: Constant
     regret = R + theta * np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
     behind = at_least(constants, np.minimum(trivial, most_behind(constants, t)))
     Q = np.maximum(flat(record.scale), widest) * most_violation(V, R + behind, lam, theta)
-    return Bound(flat(np.minimum(regret, trivial)), ccv=flat(np.minimum(Q, trivial)))
+    unseen = ROUNDING * constants["lipschitz"] * constants["diameter"] * t
+    return Bound(flat(np.minimum(regret, trivial)), ccv=flat(np.minimum(Q + unseen, trivial)))
 
 
 ENTRIES = (

@@ -431,7 +431,8 @@ def reduction_bound(record: Lyapunov, constants: Constants, t: float) -> Bound:
     if isinstance(phi, ExponentialPotential):
         room = 1.0 - s * phi.lam
         if np.any(room <= 0.0):
-            return Bound(why=f"kappa*lam*sqrt(t) = {float(np.max(s * phi.lam)):.3g} must be below 1")
+            grown = "sqrt(t)" if (b := getattr(record.learner, "power", 0.5)) == 0.5 else f"t^{b:g}"
+            return Bound(why=f"kappa*lam*{grown} = {float(np.max(s * phi.lam)):.3g} must be below 1")
         regret = s / beta * (1.0 + phi.lam / V)
         ccv = np.log((1.0 + V * (s + beta * G * D * t)) / room) / (beta * phi.lam)
     elif isinstance(phi, (PowerPotential, QuadraticPotential)):
