@@ -228,7 +228,7 @@ def test_every_policy_runs_on_tensors_or_says_that_it_cannot(constraints):
     blind = [(name, said) for name, said in refused if "sees values alone" in said]
     assert [name for name, _ in blind] == ["bandit2", "bandit1"]
     solved = [each for each in refused if each not in blind]
-    assert [name for name, _ in solved] == (["yi2021", "guo2022", "guo2022-strong"] if constraints == 2 else [])
+    assert [name for name, _ in solved] == (["yi2021", "yi2021-dynamic", "guo2022", "guo2022-strong"] if constraints == 2 else [])
     assert all("solver" in said for _, said in solved)
 
 

@@ -50,7 +50,7 @@ from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.learners import Iterate
 from bridle.learners.adagrad import AdaGradNorm
 from bridle.learners.potentials import ExponentialPotential
-from bridle.ops import Array, Scalar, pos, scalar, worst
+from bridle.ops import Array, Scalar, maximum, pos, scalar, worst
 from bridle.policies.common import at_least, capped_bound, diameter_of, harmonic, most_behind, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.policies.sinha2024 import BROKEN, LyapunovWeights
@@ -117,7 +117,7 @@ class TimeVaryingLyapunov(NamedTuple):
 
     def alarm(self, state: TimeVaryingState) -> Alarm | None:
         """Whether the accumulated violation has grown beyond what the theorem allows."""
-        reached = float(np.max(np.asarray(self.lam * state.Q))) / max(state.rounds, 1.0) ** 0.5
+        reached = float(np.max(np.asarray(self.lam * state.Q / maximum(state.rounds, 1.0) ** 0.5)))
         if reached <= BROKEN:
             return None
         V, lam = float(np.max(np.asarray(self.V))), float(np.max(np.asarray(self.lam)))
