@@ -165,6 +165,7 @@ def test_the_one_point_bound_is_void_where_it_must_be():
     assert "more than the policy was told" in make(bound=0.5).bound(facts, 100).why
     assert "the largest |f| or |g| is not known" in make().bound({k: v for k, v in facts.items() if k != "bound"}, 100).why
     assert "the largest |f| or |g|" in make().bound({**facts, "observed_size": 1.1}, 100).why
+    assert "shows in a game only" in make().bound({k: v for k, v in facts.items() if k != "observed_size"}, 100).why
     assert "the Lipschitz constant is 9" in make().bound({**facts, "lipschitz": 9.0}, 100).why
     huge = make(V=1e50).bound(facts, 100)
     assert huge.ccv is None
@@ -338,6 +339,7 @@ def test_the_arms_bound_at_fixed_numbers():
     assert pytest.approx(1e4) == told_less.record.V
     assert "more than the policy was told" in told_less.bound(facts, T).why
     assert "not known to have costs" in policy.bound({**facts, "rewards": None}, T).why
+    assert policy.bound({**facts, "convex": False}, T).why == "a cost or a constraint is not convex"
     with pytest.raises(InputError, match="unknown feedback 'half'"):
         bridle.policy("banditq", bridle.Simplex(2), horizon=10, feedback="half")
 

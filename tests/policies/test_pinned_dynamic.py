@@ -122,3 +122,45 @@ def test_the_certificate_is_the_proof_with_what_has_happened():
         learner = min(sqrt(S) * (2.0 / theta + theta) for S, theta in zip(np.asarray(state.squares)[:, 0], thetas, strict=True))
         found = record.certified_regret(state) - float(record.top.certified(state.top))
         assert found == pytest.approx(learner - 3.0 + 4e-9 * 2.0 * 3.0 * D, rel=1e-12)
+
+
+def test_the_certificate_with_no_two_constants_alike():
+    """D = 3, told 5: steps are 5 2^i / sqrt(2); what rounding may add is in units of the steepest cost, or of 1 where all are flat."""
+    record = bridle.policy("dynamic", bridle.Box(-1.0, 2.0, dim=1), diameter=5.0).record
+    state = record.init(np.zeros(1))
+    state = state._replace(squares=np.full_like(state.squares, 4.0), charged=0.7, rounds=1e9)
+    learner = min(2.0 * (4.5 / theta + theta) for theta in (5.0 * 2.0**i / sqrt(2.0) for i in range(-8, 18)))
+    for steepest, unit in ((0.0, 1.0), (0.25, 0.25), (3.0, 3.0)):
+        found = record.certified_regret(state._replace(steepest=steepest))
+        assert found == pytest.approx(learner - 0.7 + 4.0 * 5.0 * unit, rel=1e-12)
+
+
+def test_a_first_cost_as_steep_as_any_leaves_no_logarithm():
+    """Also where it is steeper than G, and where it is not said."""
+    most = dynamic_bound(1e8, lipschitz=3.0, diameter=0.5, best_path=11.0, first=3.0).ccv
+    assert most == pytest.approx(right_side(1e8, 3.0, 0.5, 11.0), rel=1e-12)
+    assert dynamic_bound(1e8, lipschitz=3.0, diameter=0.5, best_path=11.0).ccv == most
+    assert dynamic_bound(1e8, lipschitz=3.0, diameter=0.5, best_path=11.0, first=6.0).ccv == most
+
+
+def test_what_is_not_known_of_a_problem():
+    """One limit is taken for granted, a first gradient is not; a path bounds violation where no action is feasible, and not regret."""
+    policy = bridle.policy("dynamic", bridle.Ball(2))
+    known = {**CONSTANTS, "path": 3.0}
+    alone = {key: value for key, value in known.items() if key != "constraints"}
+    assert (
+        policy.bound(alone, 1e6).ccv
+        == policy.bound(known, 1e6).ccv
+        == dynamic_bound(1e6, lipschitz=2.0, diameter=2.0, best_path=3.0, first=1.6).ccv
+    )
+    assert policy.bound({key: value for key, value in CONSTANTS.items() if key != "first"}, 1e6).ccv is None
+    nowhere = policy.bound({**known, "feasible": None}, 1e6)
+    assert (nowhere.regret, nowhere.why) == (None, "no action is known to satisfy every constraint")
+
+
+def test_one_run_of_a_sweep_without_a_bound_leaves_none_to_the_others():
+    policy = bridle.policy("dynamic", bridle.Ball(2), lipschitz=[2.0, 5.0])
+    assert policy.bound(CONSTANTS, 1e6).ccv is not None
+    flat = bridle.policy("dynamic", bridle.Ball(2)).bound({**CONSTANTS, "first": np.array([1.6, 0.0])}, 1e6)
+    assert flat.ccv is None
+    assert "diameter is 2" in bridle.policy("dynamic", bridle.Ball(2), diameter=[1.9, 3.0]).bound(CONSTANTS, 10.0).why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, log, sqrt
 
 import numpy as np
 import pytest
@@ -140,7 +140,7 @@ def test_what_is_taken_for_rounding_is_1e_12_of_mass_times_the_largest_slope():
     record, x = record_on(3, mass=10.0), np.array([0.0, 4.0, 6.0])
     for value, counted in ((5e-10, 0.0), (2e-9, 2e-9)):
         worst, _ = record.violations(told(x, np.zeros(3), np.array([[-100.0, 0.1 * value, 0.0]])))
-        assert worst.tolist() == pytest.approx([0.0, counted, 0.0], rel=1e-12)
+        assert worst.tolist() == pytest.approx([0.0, counted, 0.0], rel=1e-12, abs=0.0)
 
 
 def test_every_number_of_a_state_is_one_of_each_run():
@@ -150,3 +150,26 @@ def test_every_number_of_a_state_is_one_of_each_run():
     worst, below = record.violations(told(x1, np.zeros((4, 3)), np.zeros((4, 0, 3))))  # also in a round without constraints
     assert (worst.shape, below.shape) == ((4, 3), (4, 1))
     assert {float(state.V[0, 0]), float(state.S[0, 0])} == {2.0, 0.5}
+
+
+FACTS = {"lipschitz": 1.0, "diameter": sqrt(2.0), "feasible": np.eye(4)[0], "spread": 0.5, "below": 0.0}
+
+
+def test_regret_is_certified_while_no_units_are_counted():
+    record, x = record_on(2, V=1.0), np.array([0.5, 0.5])
+    state = record.update(record.init(x), told(x, np.array([0.0, 1.0]), np.zeros((1, 2))))
+    assert record.certified_regret(state) == pytest.approx(0.5)
+    assert record.certified_regret(state._replace(units=1.0)) is None
+
+
+def test_the_bound_of_a_first_cost_that_is_all_but_flat_has_the_steepest_v():
+    """R + (4/9) 1e-80: V is 1e80 at most, where the range of the costs is 1e-85; and in one round it is that range."""
+    policy, flat = bridle.policy("experts", bridle.Simplex(4)), {**FACTS, "spread": 1e-85}
+    assert policy.bound(flat, 1e9).regret == pytest.approx(sqrt((4.0 + log(4.0)) * 1e9) * 1e-85 + 4.0 / 9.0 * 1e-80, rel=1e-12, abs=0.0)
+    assert policy.bound(FACTS, 1).regret == 0.5
+
+
+def test_one_run_of_a_sweep_that_has_no_bound_leaves_none_to_the_others():
+    policy = bridle.policy("experts", bridle.Simplex(4), lam=[0.05, 0.25 / (1.0 + log(4.0))])
+    assert "too large for a proof" in policy.bound(FACTS, 100).why
+    assert "no feasible experts" in bridle.policy("experts", bridle.Simplex(4)).bound({**FACTS, "below": np.array([0.0, 1.0])}, 100).why
