@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle.core import Bound, Feedback
-from bridle.policies.dynamic import STEPS, dynamic_bound, right_side, spread
+from bridle.policies.dynamic import STEPS, bound_of, dynamic_bound, right_side, spread
 
 
 def test_the_bound_is_what_the_proof_adds_up_to():
@@ -159,8 +159,7 @@ def test_what_is_not_known_of_a_problem():
 
 
 def test_one_run_of_a_sweep_without_a_bound_leaves_none_to_the_others():
-    policy = bridle.policy("dynamic", bridle.Ball(2), lipschitz=[2.0, 5.0])
-    assert policy.bound(CONSTANTS, 1e6).ccv is not None
-    flat = bridle.policy("dynamic", bridle.Ball(2)).bound({**CONSTANTS, "first": np.array([1.6, 0.0])}, 1e6)
-    assert flat.ccv is None
-    assert "diameter is 2" in bridle.policy("dynamic", bridle.Ball(2), diameter=[1.9, 3.0]).bound(CONSTANTS, 10.0).why
+    swept, few = bridle.policy("dynamic", bridle.Ball(2), diameter=[2.0, 3.0]), {**CONSTANTS, "first": np.array([1.6, 0.0])}
+    assert bound_of(swept, CONSTANTS, 1e6).ccv is not None
+    assert bound_of(swept, few, 1e6).ccv is None
+    assert "diameter is 2" in bound_of(bridle.policy("dynamic", bridle.Ball(2), diameter=[1.9, 3.0]), CONSTANTS, 10.0).why

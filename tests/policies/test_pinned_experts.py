@@ -10,8 +10,8 @@ import pytest
 import bridle
 from bridle.core import Feedback
 from bridle.learners.adahedge import HedgeState
-from bridle.policies.experts import ConstrainedExperts
-from bridle.policies.yi2021_dynamic import count
+from bridle.policies.experts import ConstrainedExperts, experts_bound
+from bridle.policies.yi2021_dynamic import count, several_steps_bound, steps_violation
 
 
 def record_on(N: int, **told) -> ConstrainedExperts:
@@ -171,5 +171,18 @@ def test_the_bound_of_a_first_cost_that_is_all_but_flat_has_the_steepest_v():
 
 def test_one_run_of_a_sweep_that_has_no_bound_leaves_none_to_the_others():
     policy = bridle.policy("experts", bridle.Simplex(4), lam=[0.05, 0.25 / (1.0 + log(4.0))])
-    assert "too large for a proof" in policy.bound(FACTS, 100).why
-    assert "no feasible experts" in bridle.policy("experts", bridle.Simplex(4)).bound({**FACTS, "below": np.array([0.0, 1.0])}, 100).why
+    assert "too large for a proof" in experts_bound(policy, FACTS, 100).why
+    assert "no feasible experts" in experts_bound(policy, {**FACTS, "below": np.array([0.0, 1.0])}, 100).why
+
+
+def test_the_bounds_of_a_sweep_over_steps_are_those_of_its_runs():
+    """Also after 2 rounds, the first after which queues count; and where one run was told too little, none has a bound."""
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2), "time_varying": False, "affine": True, "constraints": 1}
+    swept = bridle.policy("yi2021-dynamic", bridle.Ball(2), horizon=700, lipschitz=[1.0, 1.7])
+    for i, G in enumerate((1.0, 1.7)):
+        alone = bridle.policy("yi2021-dynamic", bridle.Ball(2), horizon=700, lipschitz=G)
+        assert swept.bound(facts, 700).regret[i] == pytest.approx(alone.bound(facts, 700).regret, rel=1e-12)
+        queues = sum(2.0 * sqrt(a) * G * sqrt(2.0 + 0.5 * a + 4.0 / a) for a in (2.0**j * sqrt(8.0) / (G * sqrt(700.0)) for j in range(7)))
+        for record, found in ((swept.record, i), (alone.record, ())):
+            assert float(steps_violation(record, 1.0, 2.0, 2)[found]) == pytest.approx(queues, rel=1e-12)
+    assert several_steps_bound(swept, {**facts, "lipschitz": 1.5}, 700).why == "the policy was told too small a Lipschitz constant"
