@@ -91,6 +91,8 @@ def test_algorithm_1_that_is_doubled():
     same(paper.doubling_bound(BALL, facts, rounds, lipschitz=G_), rounds, regret=regret, ccv=ccv)
     assert paper.doubling_bound(BALL, {**facts, "convex": False}, rounds).why == "a cost or a constraint is not convex"
     assert paper.doubling_bound(BALL, facts, rounds).ccv < ccv  # by default it is told the true constant
+    assert paper.doubling_bound(BALL, facts, 3, lam=0.3).why == ""
+    assert "must be below 1" in paper.doubling_bound(BALL, facts, 300, lam=0.3).why  # the last epochs are too long for that
 
 
 def test_algorithm_1_strong_that_is_squared():
