@@ -440,6 +440,8 @@ def test_steiner(d):
     if d == 2:
         crowded = bound("steiner", 500, facts={**facts, "constraints": 2}, domain=bridle.Ball(2), horizon=500)
         assert "may have no room for all of them" in crowded.why
+        alone = bridle.policy("steiner", bridle.Ball(2), horizon=500).bound({"lipschitz": G, "diameter": D, **facts}, 500)
+        same(alone, ccv=G * D)  # where nobody says how many there are it is one a round
         assert (
             bound("steiner", 500, facts=facts, domain=bridle.Box([-1.0, -1.0], [1.0, 1.0]), horizon=500).why
             == "the policy's domain is not the problem's"
