@@ -203,3 +203,17 @@ def test_no_distance_outside_is_charged_for_more_than_the_diameter():
     state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([7.0]), np.array([[1.0, 0.0]])))
     assert float(state.charged) == pytest.approx(2.0 * 5.0 * sqrt(2.0), rel=1e-12)
     assert (float(state.steepest), float(state.first), float(state.rounds)) == (5.0, 5.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_the_way_back_along_a_side_is_long_where_the_limit_all_but_runs_along_it(size):
+    """s x_1 + x_2 <= s size / 2 with s = 1e-4, at the corner (size, 0) of a box that ends at x_2 = 0: a distance s size / 2 outside, and
+    half the side to what is allowed. It is charged in full, but for distances of rounding, which count as what they are."""
+    s, D = 1e-4, size * sqrt(2.0)
+    record, x = bridle.policy("dynamic", bridle.Box(0.0, size, dim=2)).record, np.array([size, 0.0])
+    n = np.array([[s, 1.0]])
+    state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([0.5 * s * size]), n))
+    assert float(state.charged) == pytest.approx(2.0 * 5.0 * 0.5 * size, rel=1e-6)
+    for share, way in ((0.5e-9, 0.5e-9 * D), (2e-9, 2e-9 * D * sqrt(1.0 + s * s) / s)):
+        state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([share * D * sqrt(1.0 + s * s)]), n))
+        assert float(state.charged) == pytest.approx(10.0 * way, rel=1e-3, abs=0.0)
