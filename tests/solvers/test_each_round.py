@@ -8,7 +8,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.core import Round
-from bridle.functions import AffineFunction, AffineRows, HingeLoss, RoundQuadratic
+from bridle.functions import AffineFunction, AffineRows, HingeLoss, QuadraticForm, RoundQuadratic
 from bridle.solvers import each_round
 from bridle.solvers.block_stream import NoComparator
 from bridle.solvers.each_round import best_of_each_round
@@ -150,3 +150,39 @@ def test_rounds_that_are_curved_and_rounds_that_are_not_have_no_common_formula()
     np.testing.assert_allclose(found.path, [[0.5, 0.0], [0.0, -1.0]], atol=1e-4)
     flat = RoundQuadratic(np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))
     np.testing.assert_allclose(best_of_each_round(lambda: [Round(flat, ())], bridle.Ball(2)).path, [[-1.0, 0.0], [0.0, -1.0]], atol=1e-12)
+
+
+def test_costs_and_limits_that_bend_are_programs():
+    """(x_1 - 0.3)^2 in one direction alone, on a box and on that box as a polyhedron; and a disc for a limit."""
+    bent = QuadraticForm(np.array([[[2.0, 0.0], [0.0, 0.0]]]), np.array([[-0.6, 0.1]]), np.zeros(1))
+    sides = bridle.Polyhedron([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, 1.0, 1.0, 1.0])
+    for domain in (bridle.Box(-1.0, 1.0, dim=2), sides):
+        np.testing.assert_allclose(best_of_each_round(lambda: [Round(bent, ())], domain).path, [[0.3, -1.0]], atol=1e-4)
+    disc = RoundQuadratic(np.array([2.0]), np.zeros((1, 2)), np.zeros((1, 2)), np.array([-0.25]))
+    round_ = best_of_each_round(lambda: [Round(AffineFunction(np.array([[0.0, 1.0]]), np.zeros(1)), (disc,))], bridle.Ball(2))
+    np.testing.assert_allclose(round_.path, [[0.0, -0.5]], atol=1e-4)
+
+
+def test_one_round_of_two_that_allows_nothing_is_enough():
+    limits = AffineFunction(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.5, 0.0]))
+    with pytest.raises(NoComparator, match="the constraint of 1 round"):
+        best_of_each_round(lambda: [Round(AffineFunction(np.ones((2, 2)), np.zeros(2)), (limits,))], bridle.Ball(2))
+
+
+def test_the_violation_is_the_largest_of_all_blocks():
+    box, s = bridle.Box(-1.0, 1.0, dim=2), 1e-7
+    blocks = [
+        Round(AffineFunction(np.array([[-1.0, 1.0]]), np.zeros(1)), (AffineFunction(np.array([[5.0, 0.0]]), np.array([offset])),))
+        for offset in (5.0 * (1.0 + s), -9.0)
+    ]
+    assert best_of_each_round(lambda: blocks, box).violation == pytest.approx(5.0 * s, rel=1e-6)
+
+
+def test_so_many_programs_are_solved_and_no_more(monkeypatch):
+    rows = AffineRows(np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.full((1, 2), -0.25))
+    blocks = [Round(AffineFunction(-np.ones((1, 2)), np.zeros(1)), (rows,))] * 2
+    monkeypatch.setattr(each_round, "MOST_PROGRAMS", 2)
+    assert len(best_of_each_round(lambda: blocks, bridle.Ball(2)).path) == 2
+    monkeypatch.setattr(each_round, "MOST_PROGRAMS", 1)
+    with pytest.raises(NoComparator, match="programs are solved for 1 at most"):
+        best_of_each_round(lambda: blocks, bridle.Ball(2))
