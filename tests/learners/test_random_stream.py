@@ -40,7 +40,7 @@ def test_a_seed_fixes_the_stream_and_seeds_differ():
     assert all((x != y).any() for x, y in zip(one, other, strict=True))
     swept = random_stream.seeded([5, 6], 3)
     assert all((part == np.stack([x, y])).all() for part, x, y in zip(swept, one, other, strict=True))
-    for bad in (-1, 0.5, [0, 1.5], 2**60):
+    for bad in (-1, 0.5, [0, 1.5], 2**60, [0, 2**60]):
         with pytest.raises(InputError, match="seed must be"):
             random_stream.seeded(bad, 3)
 
@@ -75,8 +75,10 @@ def test_a_stream_begins_at_what_numpy_makes_of_the_seed():
 
 def test_equal_numbers_draw_the_largest_and_a_whole_multiple_is_nothing():
     """a - b = 0 gives FIRST / (FIRST + 1), not 0; and what is a multiple of the modulus leaves 0."""
-    ones = random_stream.DrawStream(*(np.array([part]) for part in (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
-    assert random_stream.uniform(ones)[1].tolist() == [4294967087 / 4294967088]
+    zeros = random_stream.DrawStream(*(np.array([part]) for part in (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    assert random_stream.uniform(zeros)[1].tolist() == [4294967087 / 4294967088]
+    one = zeros._replace(a1=np.array([float(pow(1403580, -1, 4294967087))]))  # a - b = 1, which is the least
+    assert random_stream.uniform(one)[1].tolist() == [1 / 4294967088]
     multiples = np.array([-2.0, -1.0, 0.0, 1.0, 2.0**20]) * 4294967087.0
     for more in (0.0, 1.0, 4294967086.0):
         assert random_stream._reduced(multiples + more, 4294967087.0).tolist() == [more] * 5
@@ -93,3 +95,13 @@ def test_a_direction_is_box_and_mullers_formula():
     normal = np.array([[0.6, 0.0, 0.8]])
     z = z - (z @ normal[0]) * normal[0]
     np.testing.assert_allclose(random_stream.direction(stream, normal)[1], z / np.linalg.norm(z), rtol=1e-12)
+
+
+def test_every_run_has_the_stream_of_its_seed():
+    alone, swept = random_stream.seeded(5, 3), random_stream.seeded([5, 6], 3)
+    for part, one in zip(alone.for_runs(np.zeros((4, 2))), alone, strict=True):
+        np.testing.assert_array_equal(part, np.tile(one, (4, 1)))
+    for part, one in zip(alone.for_runs(np.zeros(2)), alone, strict=True):
+        np.testing.assert_array_equal(part, one)
+    for part, both in zip(swept.for_runs(np.zeros((2, 2))), swept, strict=True):
+        np.testing.assert_array_equal(part, both)
