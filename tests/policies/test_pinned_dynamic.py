@@ -241,3 +241,15 @@ def test_a_limit_beyond_the_whole_domain_tells_learners_nothing():
     after = record.update(state, told(x, np.zeros(2), np.array([70.0]), np.array([[1.0, 0.0]])))
     assert float(np.ptp(np.asarray(state.points), axis=0).max()) > 0.1
     np.testing.assert_allclose(after.top.L, state.top.L, atol=1e-12)
+
+
+def test_what_is_kept_over_the_rounds():
+    """Charges are added up, in units of 1 until a cost has a slope and then in its own; the first slope and the first miss stay."""
+    record = bridle.policy("dynamic", bridle.Box(-1.0, 1.0, dim=1)).record
+    state, charged = record.init(np.zeros(1)), 0.0
+    for slope, far, unit, factor in ((0.0, 9.0, 1.0, 1.0), (0.5, 0.2, 0.5, 0.5), (3.0, 0.1, 3.0, 1.0), (1.0, 9.0, 3.0, 1.0)):
+        x = record.decide(state)
+        state = record.update(state, told(x, np.array([slope]), np.array([far]), np.array([[1.0]])))
+        charged = factor * charged + 2.0 * unit * min(far, 2.0)
+        assert float(state.charged) == pytest.approx(charged, rel=1e-9)
+    assert (float(state.first), float(state.steepest), float(state.infeasible), float(state.rounds)) == (0.5, 3.0, 1.0, 4.0)
