@@ -248,6 +248,16 @@ def test_the_lowest_points_are_found_by_the_formula_itself(place):
                 assert WHERE[place].contains(x, 1e-9)
 
 
+@pytest.mark.parametrize("curvature", [0.5, 1.0, 3.0])
+def test_curved_and_flat_quadratics_have_a_formula_each(curvature):
+    np.testing.assert_allclose(formula(bridle.Ball(2), [[0.3, -0.2]], [[1.0, 0.0]], [-0.9], curvature), [[0.3, -0.2]], atol=1e-9)
+    flat = RoundQuadratic(np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    found = each_round._by_formula(batch(Round(flat, ())), bridle.Ball(2), np.zeros((2, 2)))
+    np.testing.assert_allclose(found, [[-1.0, 0.0], [0.0, -1.0]], atol=1e-12)
+    mixed = RoundQuadratic(np.array([curvature, 0.0]), np.zeros((2, 2)), np.array([[0.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    assert each_round._by_formula(batch(Round(mixed, ())), bridle.Ball(2), np.zeros((2, 2))) is None
+
+
 def test_a_formula_that_ends_above_its_cut_says_nothing(monkeypatch):
     monkeypatch.setattr(each_round, "FARTHEST", 1e-9)
     assert formula(bridle.Ball(2), [[0.9, 0.0]], [[1.0, 0.0]], [0.5]) is None
