@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle.core import InputError
-from bridle.domains.inner_ball import Shrunk, inner_ball
+from bridle.domains.inner_ball import Shrunk, _orthonormal, inner_ball
 
 ROOMS = {
     "ball": (bridle.Ball(radius=2.0, center=[1.0, -0.5]), 2.0, 2),
@@ -76,3 +76,23 @@ def test_faces_along_the_hull_do_not_bound_it():
     ball = inner_ball(bridle.Product(bridle.Simplex(2), bridle.Simplex(2, mass=3.0)))
     assert (ball.dim, ball.radius) == (2, pytest.approx(math.sqrt(0.5)))
     np.testing.assert_allclose(ball.normals @ ball.normals.T, np.eye(2), atol=1e-12)
+
+
+def test_balls_of_products_and_small_matrices():
+    line = bridle.Box([0.0], [4.0])
+    assert inner_ball(bridle.Product(bridle.Ball(2, radius=0.3), line))[1:3] == (pytest.approx(0.3), 3)
+    assert inner_ball(bridle.Ball(2)).normals is None
+    assert inner_ball(bridle.Spectrahedron(2))[1:3] == (pytest.approx(math.sqrt(0.5)), 2)
+    assert inner_ball(bridle.Product(line, bridle.Spectrahedron(2), line))[1:3] == (pytest.approx(math.sqrt(0.5)), 4)
+    assert inner_ball(bridle.Product(bridle.Spectrahedron(1), line))[1:3] == (pytest.approx(2.0), 1)
+
+
+def test_rows_that_differ_by_rounding_span_one_direction():
+    """Relative to the longest: 1e-7 beside 1e6 is rounding, beside 1 it is not."""
+    assert len(_orthonormal(np.array([[1e6, 0.0], [1e6, 1e-7]]))) == 1
+    assert len(_orthonormal(np.array([[1.0, 0.0], [1.0, 1e-7]]))) == 2
+
+
+def test_a_domain_whose_faces_nobody_knows_is_refused():
+    with pytest.raises(InputError, match="domain must be one whose faces are known"):
+        inner_ball(bridle.SpanningTrees([(0, 1), (1, 2), (2, 0)]))

@@ -222,7 +222,7 @@ ROUNDS = [  # slope, normal, offset, and the lowest point
     ("box", [2.0, -1.0], [1.0, 1.0], -2.0, [0.0, 1.0]),
     ("box", [-1.0, -2.0], [4.0, 0.0], 0.0, [0.0, 1.0]),  # it touches along a side
     ("box", [-1.0, 0.1], [1.0, 1.0], 1.0, [0.0, -1.0]),  # it touches at a corner
-    ("box", [-2e5, -1e5], [4.0, 0.0], 0.0, [0.0, 1.0]),  # costs of any size, and none
+    ("box", [-2e12, -1e12], [4.0, 0.0], 0.0, [0.0, 1.0]),  # costs of any size, and none
     ("box", [-2e-5, 1e-5], [4.0, 0.0], 0.0, [0.0, -1.0]),
     ("box", [0.0, 0.0], [4.0, 0.0], 0.0, [0.0, None]),
     ("simplex", [-3.0, -2.0], [1.0, 0.0], -0.25, [0.25, 0.75]),

@@ -142,8 +142,8 @@ class Dynamic(NamedTuple):
         missed = (feedback.g > lengths * (self.reach * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
         steepest = maximum(state.steepest, length)
         # While no cost has had a slope, distances are charged in units of 1; the first that has one puts what was learned into its own.
-        unit = where(steepest > 0.0, steepest, 0.0 * steepest + 1.0)
-        factor = where(state.steepest > 0.0, 0.0 * unit + 1.0, unit)
+        unit: Scalar = steepest + 1.0 * (steepest <= 0.0)
+        factor: Scalar = 1.0 * (state.steepest > 0.0) + (state.steepest <= 0.0) * unit
 
         # The surrogate: `slope` is its linear part, `toll` the price of the distance to the farthest halfspace.
         dist, normal = worst(far, normals)
@@ -151,7 +151,7 @@ class Dynamic(NamedTuple):
         dist = minimum(pos(dist), self.reach)
         out = x - hinge(self.domain, x, normal, level, 2.0 * FARTHEST_PUSH * self.reach, 1.0)
         outside = where(dist > TOUCH * self.reach, maximum(norm(out), dist), dist)
-        q = where(outside > 0.0, ratio(dist, outside), 0.0 * outside + 1.0)
+        q = ratio(dist, outside) + 1.0 * (outside <= 0.0)
         slope = df + TOLL * unit * (1.0 - q * q) * ratio(1.0, outside) * out
         toll = TOLL * unit * q
 

@@ -96,19 +96,18 @@ def _nearest(domain: Domain, targets: Array, normals: Array, levels: Array) -> A
 
 def _lowest(domain: Domain, slopes: Array, normals: Array, levels: Array, room: Array) -> Array:
     """The points with the least <slope, x> below the cuts."""
-    free = np.asarray(domain.linear_argmin(slopes)) + 0.0 * slopes
+    free = np.asarray(domain.linear_argmin(slopes))
     crossed = (dot(normals, free) > levels) & (room > 0.0)
     if isinstance(domain, BallSet):
-        heights = np.clip(where(crossed, levels - dot(normals, domain.middle + 0.0 * normals), 0.0), -domain.radius, domain.radius)
+        heights = np.clip(levels - dot(normals, domain.middle), -domain.radius, domain.radius)
         cut = BallCut(domain.middle, domain.radius, normals, heights)  # type: ignore[arg-type]
-        return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, slopes, free, normals, levels, room))
-    bottom = np.asarray(domain.linear_argmin(normals)) + 0.0 * normals
-    tops = where(crossed, levels, dot(normals, free) + 1.0)
-    cut = DomainCut(domain, normals, tops, bottom, where(crossed, room, 1.0), free)  # type: ignore[assignment,arg-type]
-    return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, slopes, free, normals, levels, room))
+    else:
+        bottom = np.asarray(domain.linear_argmin(normals))
+        cut = DomainCut(domain, normals, levels, bottom, where(crossed, room, 1.0), free)  # type: ignore[assignment,arg-type]
+    return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, slopes, free, normals, levels))
 
 
-def _onto_touched(domain: Domain, slopes: Array, free: Array, normals: Array, levels: Array, room: Array) -> Array:
+def _onto_touched(domain: Domain, slopes: Array, free: Array, normals: Array, levels: Array) -> Array:
     """The free minimisers; where a cut only touches the domain, the best of the points where it does: of a box that is a face."""
     touching = np.asarray(domain.linear_argmin(FIRST * normals + ratio(slopes, norm(slopes))))
-    return where((room <= 0.0) & (dot(normals, free) > levels), touching, free)
+    return where(dot(normals, free) > levels, touching, free)
