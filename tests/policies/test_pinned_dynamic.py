@@ -223,8 +223,8 @@ def test_what_is_within_rounding_is_nothing():
     """D = 1000 sqrt(2), M = 5: distances up to 1e-9 D outside give no slope, and losses up to 1e-9 M D teach nothing."""
     record, D = bridle.policy("dynamic", bridle.Box(0.0, 1000.0, dim=2)).record, 1000.0 * sqrt(2.0)
     x, df, n = np.array([500.0, 500.0]), np.array([3.0, 4.0]), np.array([[1.0, 0.0]])
-    for share, v in ((0.5e-9, [3.0, 4.0]), (2e-9, [13.0, 4.0])):
-        state = record.update(record.init(x), told(x, df, np.array([share * D]), n))
+    for share, v in ((0.5e-9, [3.0, 4.0]), (1e-9, [3.0, 4.0]), (2e-9, [13.0, 4.0])):
+        state = record.update(record.init(x), told(x, df, np.array([share * record.reach]), n))
         np.testing.assert_allclose(state.squares, np.full((26, 1), np.dot(v, v)), rtol=1e-9)
     start = record.init(x)
     for share, taught in ((0.5e-9, False), (4e-9, True)):

@@ -154,6 +154,8 @@ def test_a_round_is_what_the_world_says_of_it(modulus, normal):
         np.testing.assert_allclose(seen.df, df, atol=1e-12)
         np.testing.assert_allclose([seen.g[0], *seen.dg[0]], [g, *n], atol=1e-12)
         state = after
+    runs = world.answer(5.0, np.tile(x, (3, 1)))[1]
+    assert (runs.constraints[0].a.shape, world.wave(5.0, np.tile(x, (3, 1))).shape) == ((3, 2), (3, 2))  # one of each run
     together = next(rounds_of(world, 24))  # as they are looked at for what is best
     np.testing.assert_allclose(together.constraints[0].a, [of_round(world, t, x)[2] for t in range(24)], atol=1e-12)
 
@@ -184,7 +186,8 @@ def test_the_places_of_jumping_limits_forbid_one_another():
         np.testing.assert_allclose(world.aims[i], 0.5 * (world.places[i + 1] - world.places[i]))
         np.testing.assert_allclose(world.aims[i + 1], -world.aims[i])
     assert not any(part.any() for part in (world.waves, world.swings, world.phase, world.normal))
-    assert (world.stretch, problem.constants["time_varying"], problem.constants["feasible"]) == (7.0, True, None)
+    assert (world.stretch, world.period) == (7.0, 1.0)
+    assert (problem.constants["time_varying"], problem.constants["feasible"]) == (True, None)
     short = bridle.problem("jumping-limits", horizon=7, dim=3, seed=1, period=7)
     assert not short.constants["time_varying"]
     np.testing.assert_array_equal(short.constants["feasible"], world.places[0])

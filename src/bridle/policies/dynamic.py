@@ -90,8 +90,8 @@ TOLL = 2.0
 STEEPER = 1.25
 """The most of 1 - q^2 + q, at q = 1/2: the slope of both parts of the toll together."""
 
-FARTHEST_PUSH = 1e6
-"""Times D: so far the search for the nearest allowed point goes along the cut's normal."""
+FARTHEST_PUSH = 2e6
+"""Times D: half as far the search for the nearest allowed point goes along the cut's normal."""
 
 
 class DynamicState(NamedTuple):
@@ -142,16 +142,16 @@ class Dynamic(NamedTuple):
         missed = (feedback.g > lengths * (self.reach * SLACK)).any(axis=-1, keepdims=feedback.g.ndim > 1)
         steepest = maximum(state.steepest, length)
         # While no cost has had a slope, distances are charged in units of 1; the first that has one puts what was learned into its own.
-        unit: Scalar = steepest + 1.0 * (steepest <= 0.0)
-        factor: Scalar = 1.0 * (state.steepest > 0.0) + (state.steepest <= 0.0) * unit
+        unit = where(steepest > 0.0, steepest, 1.0)
+        factor = where(state.steepest > 0.0, 1.0, unit)
 
         # The surrogate: `slope` is its linear part, `toll` the price of the distance to the farthest halfspace.
         dist, normal = worst(far, normals)
         level = dot(normal, x) - dist
         dist = minimum(pos(dist), self.reach)
-        out = x - hinge(self.domain, x, normal, level, 2.0 * FARTHEST_PUSH * self.reach, 1.0)
+        out = x - hinge(self.domain, x, normal, level, FARTHEST_PUSH * self.reach, 1.0)
         outside = where(dist > TOUCH * self.reach, maximum(norm(out), dist), dist)
-        q = ratio(dist, outside) + 1.0 * (outside <= 0.0)
+        q = where(outside > 0.0, ratio(dist, outside), 1.0)
         slope = df + TOLL * unit * (1.0 - q * q) * ratio(1.0, outside) * out
         toll = TOLL * unit * q
 

@@ -65,7 +65,7 @@ class MovingWorld(NamedTuple):
         o = self.domain.project(combine(here, self.places) + self.waves * wave)
         z = self.domain.project(o + combine(here, self.aims) + self.swings * wave)
         fixed, flat = 1.0 * (norm(self.normal) > 0.0), 1.0 * (self.modulus <= 0.0)
-        n = fixed * self.normal + (1.0 - fixed) * ratio(1.0, norm(z - o)) * (z - o)
+        n = self.normal + (1.0 - fixed) * ratio(1.0, norm(z - o)) * (z - o)
         pull = z - self.domain.center()
         slope = flat * ratio(-1.0, norm(pull)) * pull
         cost = RoundQuadratic(self.modulus + scalar(x), z, slope, scalar(x))

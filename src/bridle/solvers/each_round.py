@@ -31,8 +31,8 @@ from bridle.solvers.paths import BestPath, gradients_along, length_of, limits_al
 MOST_PROGRAMS = 1_000
 """The most rounds that are solved as programs of their own."""
 
-FARTHEST = 1e8
-"""Times the diameter: so far the search for the nearest point below a cut goes along its normal."""
+FARTHEST = 2e8
+"""Times the diameter: half as far the search for the nearest point below a cut goes along its normal."""
 
 EXACT = 1e-7
 """Times the diameter: how far an answer of a formula may be above its cut for rounding."""
@@ -91,7 +91,7 @@ def _by_formula(block: Round, domain: Domain, middles: Array) -> Array | None:
 def _nearest(domain: Domain, targets: Array, normals: Array, levels: Array) -> Array:
     """The nearest points to the targets below the cuts."""
     far = FARTHEST * (domain.diameter() + float(norm(targets - domain.center()).max()))  # type: ignore[union-attr]
-    return np.asarray(hinge(domain, targets, normals, levels, 2.0 * far, 1.0))
+    return np.asarray(hinge(domain, targets, normals, levels, far, 1.0))
 
 
 def _lowest(domain: Domain, slopes: Array, normals: Array, levels: Array, room: Array) -> Array:
