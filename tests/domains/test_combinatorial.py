@@ -259,3 +259,40 @@ def test_projections_without_a_quadratic_program_are_the_same(name, monkeypatch)
     monkeypatch.setattr("bridle.domains.combinatorial.find_spec", lambda package: None)
     np.testing.assert_allclose(domain.project(points), by_program, atol=1e-10)
     check_domain(domain, points=8)
+
+
+K4 = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+GRAPHS = {
+    "triangle": [(0, 1), (1, 2), (2, 0)],
+    "triangle and a bridge": [(0, 1), (1, 2), (2, 0), (2, 3)],
+    "two triangles and a bridge": [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)],
+    "cycle": [(0, 1), (1, 2), (2, 3), (3, 0)],
+    "all of four": K4,
+    "all of four and two bridges": [*K4, (3, 4), (4, 5)],
+    "a tree": [(0, 1), (1, 2), (1, 3)],
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_how_many_trees_there_are_and_how_far_apart_by_counting(name):
+    """Trees as sets of edges that join all nodes; two of them are sqrt(2 k) apart where each has k edges that the other has not."""
+    edges = GRAPHS[name]
+    n = 1 + max(map(max, edges))
+
+    def joins(some):
+        reached = {0}
+        for _ in range(n):
+            reached |= {b for edge in some for a, b in (edge, edge[::-1]) if a in reached}
+        return len(reached) == n
+
+    trees = [frozenset(some) for some in combinations(edges, n - 1) if joins(some)]
+    domain = bridle.SpanningTrees(edges)
+    assert domain.log_corners == pytest.approx(np.log(len(trees)), abs=1e-12)
+    assert domain.diameter() == pytest.approx(max(np.sqrt(2.0 * len(one - other)) for one in trees for other in trees), rel=1e-12)
+
+
+def test_how_many_paths_there_are_and_how_far_matchings_are_apart():
+    assert bridle.Paths(DIAMOND, "s", "t").log_corners == pytest.approx(np.log(3.0))
+    assert bridle.Paths(grid(4), (0, 0), (3, 3)).log_corners == pytest.approx(np.log(20.0))
+    assert bridle.Paths([("s", "a"), ("a", "t")], "s", "t").log_corners == 0.0
+    assert [bridle.Matchings(n, n).diameter() for n in (1, 2, 3)] == pytest.approx([0.0, 2.0, np.sqrt(6.0)])
