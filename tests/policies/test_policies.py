@@ -83,6 +83,16 @@ def test_its_entry_is_complete(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_none_is_no_value_of_a_setting_that_must_be_given(name):
+    required = [p.name for p in policies.parameters(name) if p.required]
+    domain = bridle.Simplex(2) if "simplex" in policies.entry(name).domains else bridle.Ball(2)
+    for missing in required:
+        told = {key: None if key == missing else 1.0 for key in required}
+        with pytest.raises(InputError, match=f"^policy {name} needs {missing}: "):
+            bridle.policy(name, domain, **told)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_its_variants_are_settings_it_takes(name):
     problem = place_for(name)
     for variant in policies.entry(name).variants:

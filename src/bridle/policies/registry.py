@@ -438,7 +438,7 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     domain = domain if through is None or own else through.inner
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
-    missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
+    missing = [p.name for p in by_name.values() if p.required and settings.get(p.name) is None]
     if missing:
         raise InputError(f"policy {name} needs {missing[0]}: {by_name[missing[0]].help}")
     canonical = {
