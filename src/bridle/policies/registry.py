@@ -379,11 +379,14 @@ def parameters(name: str) -> list[Parameter]:
 def shared_parameters(name: str) -> list[Parameter]:
     """The parameters that every policy takes, less those that this one has itself: through which maps its rounds are played.
 
+    A policy that tries points of the domain itself takes none of them.
+
     >>> [p.name for p in shared_parameters("anytime")]
     ['rules', 'rules_per', 'features']
     """
     own, item = {p.name for p in parameters(name)}, entry(name)
-    return [_described(item, each, SETTING_TYPES[each], False, None) for each in SETTINGS if each not in own]
+    taken = () if item.tries_points else SETTINGS
+    return [_described(item, each, SETTING_TYPES[each], False, None) for each in taken if each not in own]
 
 
 def _described(item: Entry, name: str, annotation: str, required: bool, default: object) -> Parameter:
