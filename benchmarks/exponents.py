@@ -38,7 +38,7 @@ LONG: dict[str, dict[str, tuple[int, ...]]] = {
 }
 """Policies of the frontier, five seeds each, and where they play for how long, up to 10^6 rounds.
 
-Against an opponent that adapts, each game has a best action of its own to be found afterwards: those games are shorter."""
+Against an adversary that adapts, each game has a best action of its own to be found afterwards: those games are shorter."""
 LONG_SEEDS, LONG_ENGINE = size(5, 1), size("numba", "python")
 
 SLOW = {
@@ -125,7 +125,7 @@ def markdown(found: list[dict[str, Any]]) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    return "-" if value is None else f"{round(value, 2) + 0.0:.2f}"  # (no -0.00)
 
 
 def main() -> None:
