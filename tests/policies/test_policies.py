@@ -365,3 +365,12 @@ def test_without_a_feasible_action_no_violation_is_bounded(name):
     bound = policy.bound(unknown, ROUNDS)
     assert bound._replace(why="", regret=None) == Bound()
     assert bound.why or policies.entry(name).violation == "-"  # what ignores the constraints has regret against any action
+
+
+def test_a_bound_takes_the_feasible_action_as_a_list():
+    known = {"lipschitz": 1.0, "diameter": 2.0**0.5, "constraints": 1}
+    for domain, action in ((bridle.Simplex(3), [0.25, 0.25, 0.5]), (bridle.Ball(3, radius=2.0**-0.5), [0.1, 0.2, 0.3])):
+        policy = bridle.policy("sinha2024", domain, horizon=50, lipschitz=1.0)
+        as_list, as_array = (policy.bound(known | {"feasible": each}, 50).ccv for each in (action, np.array(action)))
+        assert as_list == as_array > 0.0
+        assert policy.bound(known | {"feasible": [0.0, 0.0, 9.0]}, 50).why == "the policy's domain is not the problem's"

@@ -258,7 +258,9 @@ class Configured:
         """No bound on a problem with another domain or number of constraints than the policy's."""
         D, point = constants.get("diameter"), constants.get("feasible")
         wider = D is not None and self.domain.diameter() > D * (1.0 + 1e-9)
-        if wider or (point is not None and len(point) == self.domain.dim and not self.domain.contains(point, 1e-6)):
+        if wider or (
+            point is not None and len(point) == self.domain.dim and not self.domain.contains(np.asarray(point, dtype=float), 1e-6)
+        ):
             return Bound(why="the policy's domain is not the problem's")
         own, k = constraints_of(self.record), constants.get("constraints")
         if own is not None and k is not None and k != own:
