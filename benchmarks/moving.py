@@ -149,7 +149,16 @@ def markdown(rows: list[dict[str, object]]) -> str:
 
 def markdown_dynamic(rows: list[dict[str, object]]) -> str:
     """The table of `dynamic`: cost / violation a round, and its cost plus violation in units of that of the best of the grid."""
-    heads = ["task", "stream", "best of windows and restarts", '`window="auto"`', "`dynamic`", "ratio", "ratio at price 10", "ratio at price 100"]
+    heads = [
+        "task",
+        "stream",
+        "best of windows and restarts",
+        '`window="auto"`',
+        "`dynamic`",
+        "ratio",
+        "ratio at price 10",
+        "ratio at price 100",
+    ]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in rows:
         found = row["found"]

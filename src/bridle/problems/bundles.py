@@ -1,6 +1,6 @@
 """A combinatorial auction in which the auctioneer learns the limits of an allocation one by one.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `bundle-auctions` | `Proposals` | computes what the bidders answer to any proposal, every limit once in a period |
 
