@@ -78,8 +78,8 @@ def command_for(policy: str) -> str:
     return f"bridle play {problem} --policy {policy}{' --modulus 0.5' if item.strongly_convex else ''}"
 
 
-MADE_FOR = {"dynamic": "jumping-limits", "experts": "experts", "optimistic": "hints", "yu2026": "tangent"}
-"""Problems that show what a policy is for, where it is for more than the usual ones."""
+MADE_FOR = {"dynamic": "jumping-limits", "experts": "experts", "optimistic": "hints", "yu2026": "tangent --set noise=0"}
+"""Problems that show what a policy is for, where it is for more than the usual ones; with their settings."""
 
 
 def parameter_facts(facts: ParameterFacts) -> ParameterFacts:
