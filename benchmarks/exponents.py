@@ -28,13 +28,13 @@ PROBLEMS = size(
     ("minimax", "regret-seeking", "violation-seeking", "halfspaces", "fixed-constraints", "fixed", "late-constraint"), ("fixed",)
 )
 SEEDS, ENGINE = size(3, 1), size("jax", "python")
-TENS, SHORTER = (1_000, 10_000, 100_000), (1_000, 3_162, 10_000)
+TENS = (1_000, 10_000, 100_000)
 FAR = size({"halfspaces:dim=5": (*TENS, 1_000_000), "regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)})
 LONG: dict[str, dict[str, tuple[int, ...]]] = {
     **dict.fromkeys(("sarkar2025", "yu2026", "dynamic", "optimistic", "wang2025", "wang2025-squared", "bandit2"), FAR),
     "bandit1": size({"regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)}),
-    "yi2021-dynamic": size({"regret-seeking:dim=5": SHORTER}, {"fixed:dim=2": (20, 30, 40)}),
-    "experts": size({"experts": SHORTER}, {"experts": (20, 30, 40)}),
+    "yi2021-dynamic": size({"fixed:dim=5": (*TENS, 1_000_000), "regret-seeking:dim=5": TENS}, {"fixed:dim=2": (20, 30, 40)}),
+    "experts": size({"experts:adaptive=1": (*TENS, 1_000_000)}, {"experts:adaptive=1": (20, 30, 40)}),
 }
 """Policies of the frontier, five seeds each, and where they play for how long, up to 10^6 rounds.
 
