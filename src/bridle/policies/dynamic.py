@@ -255,6 +255,8 @@ def dynamic_bound(
     return Bound(regret, ccv=min(right_side(t, G, D, best_path, told) / (share * most) * (1.0 + log(most / least)), G * D * t))
 
 
+NOT_SHARED = "no action is known to satisfy every constraint"
+PATHS_ALONE = f"{NOT_SHARED}, so that regret is bounded against paths alone (`dynamic_bound`)"
 STEEP = "a cost may be steeper where it was not seen than twice the first gradient: with `lipschitz` told violation is bounded"
 
 
@@ -283,8 +285,8 @@ def bound_of(policy: Configuration[Dynamic], constants: Constants, t: float) -> 
     given = (flat(value) for value in (record.reach, record.floor, constants.get("first", 0.0), behind))
     regret, ccv, whys = (np.array(part) for part in np.vectorize(one, otypes=[float, float, object])(*given))
     bounded = bool(np.all(np.isfinite(ccv)))
-    why = "" if shared and bounded else str(whys.flat[0]) if shared else "no action is known to satisfy every constraint"
-    return Bound(flat(regret) if shared else None, ccv=flat(ccv) if bounded else None, why=why)
+    why = str(whys.flat[0]) if shared else PATHS_ALONE if bounded else NOT_SHARED
+    return Bound(flat(regret) if shared else None, ccv=flat(ccv) if bounded else None, why="" if shared and bounded else why)
 
 
 ENTRIES = (
