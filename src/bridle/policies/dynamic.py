@@ -17,7 +17,7 @@ Nothing has to be told: no horizon, no path, no Lipschitz constant. Units do not
 first that has, what was learned is put into its unit.) The proof needs no step below D / sqrt(2); those are for domains that are larger
 than they need be.
 
-Guarantee: `dynamic_bound`. For every T, any opponent and every path u_1, ..., u_T of actions, each of which keeps the limits of its own
+Guarantee: `dynamic_bound`. For every T, any adversary and every path u_1, ..., u_T of actions, each of which keeps the limits of its own
     round, with P = sum |u_{t+1} - u_t|,
 
     sum f_t(x_t) - f_t(u_t) + 2 sum M_t r_t <= D sqrt(sum L_t^2) (1.5 sqrt(1 + 2 P/D) + sqrt(4 + ln K)),    L_t <= |grad f_t| + 2.5 M_t.
