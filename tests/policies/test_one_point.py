@@ -343,6 +343,7 @@ def test_the_arms_bound_at_fixed_numbers():
     assert pytest.approx(1e4) == told_less.record.V
     assert "more than the policy was told" in told_less.bound(facts, T).why
     assert "not known to have costs" in policy.bound({**facts, "rewards": None}, T).why
+    assert policy.bound({**facts, "convex": False}, T).why == "a cost or a constraint is not convex"
     with pytest.raises(InputError, match="unknown feedback 'half'"):
         bridle.policy("banditq", bridle.Simplex(2), horizon=10, feedback="half")
 
