@@ -344,6 +344,21 @@ def test_a_round_that_is_forgotten_is_not_played_again():
     assert session.dropped == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["bandit1", "bandit2"])
+def test_while_a_round_waits_no_other_is_shown_or_evaluated(name):
+    n = 1 if name == "bandit1" else 2
+    more = {"bound": 2.0} if n == 1 else {}
+    session, asked = bridle.Session(bridle.policy(name, bridle.Ball(2), horizon=50, lipschitz=1.0, **more)), []
+    ticket = session.ask(points=n)
+    for verb in (session.decide, lambda: session.step(lambda x: asked.append(x) or 0.1)):
+        with pytest.raises(InputError, match=f"policy {name} plays one round at a time: ticket 1 waits, observe it first"):
+            verb()
+    assert not asked
+    session.observe(f=[0.1] * n, g=[[0.2]] * n, ticket=ticket)
+    session.step(lambda x: asked.append(x) or 0.1)
+    assert (session.rounds, len(asked)) == (2, n)
+
+
 REFUSED = {
     "policy bandit2 tries 2 points a round: begin it with ask": lambda s: s.decide(),
     "points must be 2 for policy bandit2, which tries 2 points a round, not 1": lambda s: s.ask(),

@@ -164,9 +164,16 @@ class SessionRounds:
 
     def _points(self) -> Array:
         """The points to be tried in this round, of a policy that sees values alone."""
+        self._refuse_to_overlap()
         points = points_of(self._parts.record, self._now.pending().ready.state)
         assert points is not None
         return points
+
+    def _refuse_to_overlap(self) -> None:
+        """Refuse another round while one waits, of a policy that sees values alone: it has no points for it."""
+        waiting = self._now.pending().waiting
+        if waiting:
+            raise InputError(f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first")
 
     def _point(self) -> Array:
         """The point to be tried, where it is one a round."""

@@ -359,10 +359,8 @@ class SessionVerbs(SessionActions):
             self._inside = True
             try:
                 self._hand_back()
-                if self._tries and (waiting := self._now.pending().waiting):
-                    raise InputError(
-                        f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first"
-                    )
+                if self._tries:
+                    self._refuse_to_overlap()
                 said = rules is not None or features is not None or known is not None or hint is not None or self._unsaid()
                 if said:
                     self._say({"rules": rules, "features": features}, known, hint)
