@@ -7,7 +7,7 @@ says what is wrong with it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from itertools import chain
 from struct import Struct
 from typing import Any
@@ -121,7 +121,7 @@ def table(rows: list[list[float]]) -> Any:
         return rows
 
 
-@cache
+@lru_cache
 def packer(count: int) -> Callable[..., bytes]:
     """Writes so many floats one behind the other, as they are in memory."""
     return Struct(f"<{count}d").pack
