@@ -73,11 +73,13 @@ class VerbOutcome:
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
-    """The next decision, where nothing has to be said first."""
-    boundary = core.session._boundary
-    if boundary is not None and boundary.through is not None:
+    """The next decision, where nothing has to be said first, and nothing again; in a domain that was changed it has to be asked for."""
+    session, boundary = core.session, core.session._boundary
+    if boundary is not None and (boundary.through is not None or session._is_outdated()):
         return None
-    x: list[float] = core.session.decide().tolist()
+    if core.changes.planes is not None and not session._is_said():
+        return None
+    x: list[float] = session.decide().tolist()
     return x
 
 
@@ -211,7 +213,8 @@ class Hosted:
 
     def _broken_off(self, wrong: BaseException) -> BaseException:
         """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
-        if isinstance(wrong, InputError | Turned):  # nothing was applied
+        core = self._core
+        if isinstance(wrong, InputError | Turned) and (core is None or not core.stale):  # nothing was applied
             return wrong
         self._core = None
         return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
