@@ -120,6 +120,44 @@ def test_prices_budgets_and_changed_limits(served):
             _ = remote.rates
 
 
+def test_the_next_decision_is_the_one_in_force(served):
+    """Whatever brings a decision along: not one from before what was said since, nor one of an answer that was given before."""
+    record = {"f": 0.3, "df": [1.0, 0.5, 0.0], "g": 0.1, "dg": [-1.0, 0.25, 0.0]}
+    with bridle.Client(served.url) as client:
+        remote, twin = client.create("in-force", "optimistic", BOX), bridle.Session(bridle.policy("optimistic", BOX))
+        remote.change_limit(0, offset=0.0, key="as it was")
+        for session in (remote, twin):
+            session.observe(**record)
+            x = session.decide(hint=[0.0, 0.0, 5.0])
+            assert np.array_equal(session.decide(), x)
+            session.observe(**record, **({"key": "second"} if session is remote else {}))
+        assert np.array_equal(remote.decide(), twin.decide())
+        for t in range(4):
+            for session in (remote, twin):
+                session.observe(**record | {"df": [0.0, t - 1.5, 0.0]})
+        again = client.session("in-force")  # of a program that was started anew, and says again what it does at its start
+        for verb in (lambda: again.change_limit(0, offset=0.0, key="as it was"), lambda: again.observe(**record, key="second")):
+            verb()
+            assert np.array_equal(again.decide(), twin.decide())
+        for session in (again, twin):
+            session.observe(**record)
+        assert np.array_equal(again.decide(), twin.decide())
+
+
+def test_a_changed_domain_is_that_of_the_next_decision(served):
+    with bridle.Client(served.url) as client:
+        remote = client.create("smaller", "anytime", BOX)
+        for _ in range(3):
+            remote.observe(f=0.3, df=[1.0, 0.5, 0.0], g=0.1, dg=[-1.0, 0.25, 0.0])
+        remote.change_domain(bridle.Box(0.25, 1.0, dim=3))
+        for _ in range(3):
+            assert remote.facts()["x"] is None
+            x = remote.decide()
+            assert (x >= 0.25 - 1e-9).all()
+            assert remote.facts()["x"] == x.tolist()
+            remote.observe(f=0.3, df=[1.0, 0.5, 0.0], g=0.1, dg=[-1.0, 0.25, 0.0])
+
+
 def test_a_batch_is_its_events_one_by_one(served):
     rng = np.random.default_rng(5)
     records = [feedback(rng) for _ in range(20)]

@@ -186,6 +186,16 @@ def read_certificate(facts: Facts) -> Certificate:
     return Certificate(**known)
 
 
+def has_identity(body: Body) -> bool:
+    """Whether what is said, or one of several events, is the caller's to say again: under its key, or of its ticket.
+
+    >>> has_identity({"f": 0.3}), has_identity({"events": [{"kind": "observe", "ticket": 7}]})
+    (False, True)
+    """
+    events: list[Body] = body.get("events", [])  # type: ignore[assignment]
+    return any(name in each for each in (body, *events) for name in ("key", "ticket"))
+
+
 class SessionTalks:
     """The verbs of one session."""
 
@@ -196,6 +206,8 @@ class SessionTalks:
         self._path = f"/v1/sessions/{quote(name, safe='')}"
         self._ahead: list[float] | None = None
         """The next decision, where the answer to an observation has brought it along."""
+        self._seen: int | None = None
+        """How many rounds had been observed by the last answer that was certainly a new one."""
 
     def _look(self, what: str = "") -> Talk[Facts]:
         return self._line.ask("GET", self._path + what, about=self.name)
@@ -203,7 +215,10 @@ class SessionTalks:
     def _event(self, what: str, body: Body, key: str | None) -> Talk[Facts]:
         self._ahead = None
         facts = yield from self._line.ask("POST", self._path + what, body, key=identity(key), about=self.name)
-        self._ahead = facts.get("next")
+        # Under an identity of the caller's this may be the answer of long ago, with the decision of then.
+        own, count = key is None and not has_identity(body), facts.get("round")
+        if count is not None and (own or (self._seen is not None and count > self._seen)):
+            self._ahead, self._seen = facts.get("next"), count
         return facts
 
     def decide(
@@ -225,6 +240,9 @@ class SessionTalks:
             return np.array(self._ahead)
         identified = identity(key) if body or key is not None else None  # a plain one is no event
         facts = yield from self._line.ask("POST", self._path + "/decide", body, key=identified, about=self.name)
+        self._ahead = None  # the decision is this one now, for as long as the session says so
+        if key is None:
+            self._seen = facts["round"]
         return np.array(facts["x"], dtype=np.float64)
 
     def ask(
