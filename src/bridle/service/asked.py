@@ -331,7 +331,9 @@ def one_by_one(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
         raw = [msgspec.Raw(answer) for answer in answers]
         whole = {"answers": raw, "refused": len(refused), "round": core.session.rounds, "next": next_decision(core)}
         if again and not refused:  # all of it had been asked: it ends as it did
-            whole |= {name: value for name, value in msgspec.json.decode(answers[-1]).items() if name in ("round", "next")}
+            last = msgspec.json.decode(answers[-1])
+            if "round" in last:
+                whole |= {"round": last["round"], "next": last["next"] if "next" in last else last["x"]}
         return VerbOutcome(encode(whole), rows)
 
     return verb
