@@ -25,7 +25,7 @@ rounds
     with a ticket, and a round given up, has the ticket for an identity. What has no `key` here does no harm when it comes twice.
 
     POST .../decide   [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {x, round}
-    POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {ticket, x}
+    POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, points?, key?}  -> {ticket, x}
     POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, partial?, context?, played?, pay?: {GATE: amount}, key?}
                                  -> {round, next: x, or null where decide has to be asked first}
     POST .../forget   [observe]  {ticket}                                            -> {round, next}
@@ -38,7 +38,8 @@ rounds
     POST .../bid      [decide]   {gate, value}                                       -> {bid, price, left}
     POST .../budget   [admin]    {gate, budget, rounds?, key?}                       -> GATE
 
-    `round` is how many rounds have been observed. A ticket is a whole number.
+    `round` is how many rounds have been observed. A ticket is a whole number. A hint is {df?, g?, dg?, x?}. Where a policy tries several
+    points a round, `ask` says how many, x has a row for each, f is a list and g a list of rows.
 
 looks
     GET .../certificate    [read]   -> Certificate.json()

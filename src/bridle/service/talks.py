@@ -252,10 +252,12 @@ class SessionTalks:
         features: Numbers = None,
         known: KnownHalfspaces = None,
         hint: HintGiven = None,
+        points: int | None = None,
         key: str | None = None,
     ) -> Talk[Ticket]:
-        """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`."""
-        facts = yield from self._event("/ask", said_before(rules, features, known, hint), key)
+        """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`, or points to try."""
+        tried: Body = {} if points is None else {"points": validate.whole("points", points)}
+        facts = yield from self._event("/ask", said_before(rules, features, known, hint) | tried, key)
         return Ticket(int(facts["ticket"]), np.array(facts["x"], dtype=np.float64))
 
     def observe(
