@@ -16,8 +16,8 @@ sessions
     SESSION is {name, policy, parameters, names, dim, engine, round, x, pending, dropped: [costs, constraints], cost, ccv, violations,
                 alarms: [{kind, round, text}], gates: {NAME: GATE}, quarantined}
     GATE is {kind: "gate" | "pacer", budget, spent, left, unit, price?, played?, rounds?}
-    domain is {kind: "ball" | "box" | "simplex" | "l1ball" | "spectrahedron" | "polyhedron" | "halfspace" | "product", and its arguments as
-               in Python}, such as {"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}
+    domain is {kind: "ball" | "box" | "simplex" | "l1ball" | "spectrahedron" | "polyhedron" | "halfspace" | "product" | "paths" |
+               "matchings" | "spanningtrees", and its arguments as in Python}, such as {"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}
 
 rounds
     `name` is in the path. An event has an identity: the header ``Idempotency-Key``, or `key` in the body, at most 128 characters. The same

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from bridle import validate
 from bridle.core import Bound, Domain, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
+from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
@@ -49,6 +50,14 @@ def said_domain(domain: Domain | Mapping[str, object]) -> Body:
         return {"kind": "spectrahedron", "size": round(domain.dim**0.5), "trace": float(domain.trace)}
     if isinstance(domain, PolyhedronSet):
         return {"kind": "polyhedron", "A": domain.A.tolist(), "b": domain.b.tolist()}
+    if isinstance(domain, PathSet):
+        edges = np.stack([domain.tails, domain.heads], axis=-1).astype(int).tolist()
+        return {"kind": "paths", "edges": edges, "source": 0, "target": domain.nodes - 1}
+    if isinstance(domain, SpanningTreeSet):
+        return {"kind": "spanningtrees", "edges": domain.ends.T.astype(int).tolist()}
+    if isinstance(domain, MatchingSet):
+        rows, columns = domain.middle.shape
+        return {"kind": "matchings", "rows": rows, "columns": columns}
     if isinstance(domain, ProductSet):
         return {"kind": "product", "domains": [said_domain(part) for part in domain.domains]}
     raise InputError(f"domain must be one that the service knows, or its description as a dict, not {validate.show(domain)}")
