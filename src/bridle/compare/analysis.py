@@ -15,6 +15,7 @@ from bridle.compare.rows import (
     BoundColumns,
     GameRow,
     MeasuredColumns,
+    MovingColumns,
     RangeColumns,
     RankedRow,
     finite,
@@ -30,7 +31,10 @@ from bridle.showing.marks import PowerLaw as PowerLaw
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""
 
-MEDIANS = (*get_type_hints(MeasuredColumns), *get_type_hints(BoundColumns), *get_type_hints(RangeColumns), "us_per_round")
+MEDIANS = (
+    *(name for columns in (MeasuredColumns, MovingColumns, BoundColumns, RangeColumns) for name in get_type_hints(columns)),
+    "us_per_round",
+)
 """The facts of which a ranking holds the median over seeds."""
 
 

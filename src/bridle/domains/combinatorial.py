@@ -444,9 +444,15 @@ def graph(edges: object) -> SpanningTreeSet:
             raise InputError(f"edges must differ, and {validate.show(pair)} is there twice: keep the cheaper of two edges yourself")
         seen.add(tuple(column))
     n, m = len(labels), len(pairs)
-    reached = {0}
-    for _ in range(n):
-        reached |= {int(node) for column in ends.T if reached & set(column.tolist()) for node in column}
+    joined: list[list[int]] = [[] for _ in range(n)]
+    for a, b in ends.T.tolist():
+        joined[a].append(b)
+        joined[b].append(a)
+    reached, left = {0}, [0]
+    while left:
+        beyond = [node for node in joined[left.pop()] if node not in reached]
+        reached.update(beyond)
+        left += beyond
     if len(reached) < n:
         apart = next(label for i, label in enumerate(labels) if i not in reached)
         raise InputError(f"edges must join all nodes, and no way leads from {validate.show(labels[0])} to {validate.show(apart)}")

@@ -2110,8 +2110,7 @@ def policy_for(
         G, a Lipschitz constant of every cost and constraint on the domain. Where not given: the problem's own.
         Values: above 0. Unit: cost and constraint per unit of action.
     bound : float or list of float, optional
-        F, the largest |f| and the largest |g| on the domain. Where not given: the problem's own. Values: above 0.
-        Unit: cost and constraint.
+        F, the largest |g| on the domain. Where not given: the problem's own. Values: above 0. Unit: constraint.
     V : float or list of float, optional
         The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
         potential. Values: above 0. Unit: 1 / cost.

@@ -77,7 +77,7 @@ from bridle.domains.half_space_cut import sweep
 from bridle.learners import AdaHedge, hedge_regret
 from bridle.ops import Array, Scalar, combine, dot, maximum, minimum, norm, pos, ratio, scalar, where, worst
 from bridle.policies.anytime_forms import SLACK, TOUCH, missed_alarm
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, unsized
+from bridle.policies.common import at_least, diameter_of, flat, unsized
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.solvers.hinge_prox import hinge
 
@@ -273,7 +273,7 @@ def bound_of(policy: Configuration[Dynamic], constants: Constants, t: float) -> 
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
     known = constants.get("path") if constants.get("affine") and constants.get("constraints", 1) == 1 else None
     shared = constants.get("feasible") is not None
-    behind = np.minimum(at_least(constants, most_behind(constants, t)), G * D * t) if shared else np.inf
+    behind = at_least(constants, G * D * t) if shared else np.inf
 
     def one(reach: float, told: float, first: float, behind: float) -> tuple[float, float, str]:
         """Regret, CCV (infinite: not bounded) and why, of one run."""

@@ -1770,8 +1770,8 @@ def problem(
 ) -> Problem:
     """The problem `halfspaces` with hints: before every decision somebody predicts the round's gradients.
 
-    x, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z, so that
-    it is exact by default.
+    x is any action, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with
+    random z: exact by default.
 
     Parameters
     ----------
