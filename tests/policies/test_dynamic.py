@@ -281,7 +281,7 @@ def test_evolution_finds_no_script_above_the_bound(moving):
     assert 0.0 < evolved(3, moving=moving) <= 1.0
 
 
-def test_without_one_feasible_action_the_results_say_against_whom_regret_is_bounded():
+def test_without_a_feasible_action_regret_is_bounded_against_paths():
     problem = bridle.problem("jumping-limits", horizon=1000, dim=2)
     bound = bridle.policy("dynamic", problem.domain, lipschitz=1.0).bound(problem.constants, 1000)
     assert bound.regret is None
