@@ -616,6 +616,8 @@ class Bound(NamedTuple):
         The largest sum of a constraint's values over all rounds.
     squared : float, optional
         The largest sum of squared violations.
+    dynamic : float, optional
+        The most regret against the path of the best actions of each round, where its length is known, in units of cost.
     why : str, default ""
         Why there is no bound, where the theorem does not apply.
 
@@ -633,6 +635,7 @@ class Bound(NamedTuple):
     interval: Scalar | None = None
     soft: Scalar | None = None
     squared: Scalar | None = None
+    dynamic: Scalar | None = None
     why: str = ""
 
 

@@ -13,7 +13,7 @@ from bridle.core import InputError
 NAME = "results.parquet"
 """What the file is called in the folder of a comparison."""
 
-ADDED = (*get_type_hints(RangeColumns), *get_type_hints(MovingColumns), "dynamic_why", "movement_bound_holds")
+ADDED = (*get_type_hints(RangeColumns), *get_type_hints(MovingColumns), "dynamic_why", "dynamic_bound_holds", "movement_bound_holds")
 """The columns that files of earlier versions do not have: 0.1.0 wrote all the others."""
 
 

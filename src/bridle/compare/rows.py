@@ -45,9 +45,10 @@ class RangeColumns(TypedDict):
 
 
 class MovingColumns(TypedDict):
-    """Against the best action of each round, and how far these actions move; how far decisions moved, and what bounds that."""
+    """Against the best action of each round, and how far these actions move; how far decisions moved; what bounds both."""
 
     dynamic_regret: float | None
+    dynamic_bound: float | None
     path_length: float | None
     movement: float | None
     movement_bound: float | None
@@ -109,6 +110,7 @@ class HoldsColumns(TypedDict):
     interval_bound_holds: bool | None
     soft_bound_holds: bool | None
     squared_bound_holds: bool | None
+    dynamic_bound_holds: bool | None
     movement_bound_holds: bool | None
 
 

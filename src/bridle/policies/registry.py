@@ -289,8 +289,7 @@ def _together(bounds: list[Bound]) -> Bound:
     alike = len({bound.why for bound in bounds}) == 1
     why = bounds[0].why if alike else "; ".join(f"run {i}: {bound.why}" for i, bound in enumerate(bounds) if bound.why)
     numbers = zip(*(bound[:-1] for bound in bounds), strict=True)
-    regret, ccv, interval, soft, squared = (joined(values) for values in numbers)
-    return Bound(regret, ccv, interval, soft, squared, why)
+    return Bound(*(joined(values) for values in numbers), why=why)
 
 
 def names() -> list[str]:

@@ -479,7 +479,11 @@ class SessionActions(SessionRounds):
             return Bound(why=LEANS)
         hard, signed = max(0.0, float(charge.hard.max())), max(0.0, float(charge.signed.max()))
         return bound._replace(
-            regret=_more(bound.regret, charge.cost), ccv=_more(bound.ccv, hard), soft=_more(bound.soft, signed), squared=None
+            regret=_more(bound.regret, charge.cost),
+            ccv=_more(bound.ccv, hard),
+            soft=_more(bound.soft, signed),
+            squared=None,
+            dynamic=_more(bound.dynamic, charge.cost),
         )
 
 
