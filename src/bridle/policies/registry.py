@@ -289,7 +289,7 @@ def _together(bounds: list[Bound]) -> Bound:
     alike = len({bound.why for bound in bounds}) == 1
     why = bounds[0].why if alike else "; ".join(f"run {i}: {bound.why}" for i, bound in enumerate(bounds) if bound.why)
     numbers = zip(*(bound[:-1] for bound in bounds), strict=True)
-    return Bound(*(joined(values) for values in numbers), why=why)
+    return Bound._make([*(joined(values) for values in numbers), why])
 
 
 def names() -> list[str]:
