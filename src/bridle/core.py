@@ -720,5 +720,5 @@ class Constants(TypedDict, total=False):
     observed_violation: Scalar
     cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
     limit_error: Scalar
-    observed_size: Scalar  # the largest |f| or (g)^+ that a policy has seen, whose theorem needs a bound on both
+    observed_cost: Scalar  # the largest |f| that a policy has seen, whose theorem is about it
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import log, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import bridle
+from bridle.game.metrics import _first_squares
 from bridle.game.summary import bound_curves, bounds, summary
 from bridle.game.totals import accumulate, empty, moves
-from bridle.learners import adagrad_movement
+from bridle.learners import AdaGradSteps, adagrad_movement
 from bridle.policies.steiner import steiner_distance
 
 
@@ -156,3 +159,50 @@ def test_steps_go_on_from_the_block_before():
     last = type(first)(*(field[-1] for field in first))
     np.testing.assert_array_equal(accumulate(last, np.ones(2), np.zeros((2, 1)), moves(x[2:], x[1]), 2.0).cost, [11.0, 13.0])
     assert accumulate(empty((), 1), np.ones(2), np.zeros((2, 1))).moved is None
+
+
+@dataclass(frozen=True)
+class KnownGame:
+    """A game whose sums of squares after 1, 2, ... rounds are known, in place of a schedule; `played` lists how far it was played."""
+
+    sums: tuple[tuple[float, ...], ...]
+    played: list[int]
+    rounds: int = 0
+
+    def advance(self, collect, memory):
+        self.played.append(self.rounds)
+        yield self.rounds, self.sums[self.rounds - 1], None
+
+
+def first_of(*sums, played=None):
+    """The first sums above 0, by `_first_squares`, of a game with these sums of each run after 1, 2, ... rounds."""
+    game = KnownGame(sums, [] if played is None else played)
+    trace = SimpleNamespace(schedule=lambda: game, rounds=len(sums), memory=0)
+    found = _first_squares(trace, SimpleNamespace(adagrad_steps=lambda state: AdaGradSteps(1.0, np.array(state))))
+    return None if found is None else found.tolist()
+
+
+@pytest.mark.parametrize("first", range(1, 10))
+def test_the_first_squares_are_those_of_the_first_round_above_zero(first):
+    """And of a long game no more is played again than twice the rounds before."""
+    for rounds in (9, 100):
+        played: list[int] = []
+        assert first_of(*((max(0.0, t - first + 1.0),) for t in range(1, rounds + 1)), played=played) == [1.0]
+        assert max(played) <= max(1, 2 * (first - 1))
+
+
+def test_the_first_squares_of_runs_are_given_where_all_begin_together():
+    assert first_of((0.0, 0.0), (0.0, 0.0), (2.0, 3.0), (4.0, 5.0)) == [2.0, 3.0]
+    assert first_of((0.0, 0.0), (0.0, 0.0)) == [0.0, 0.0]
+    assert first_of((0.0, 0.0), (0.0, 0.0), (2.0, 0.0), (4.0, 5.0)) is None
+    assert first_of((2.0, 0.0), (4.0, 5.0)) is None
+
+
+def test_the_farthest_way_is_told_of_each_run_and_only_of_known_steps():
+    problem = bridle.problem("halfspaces", horizon=20, dim=2)
+    several = bridle.play(bridle.policy("adagrad", problem.domain, diameter=[0.5, 2.0]), problem, engine="python")
+    each = [bridle.play(bridle.policy("adagrad", problem.domain, diameter=told), problem) for told in (0.5, 2.0)]
+    assert bridle.movement_bound(several) == pytest.approx([bridle.movement_bound(trace) for trace in each], rel=1e-12)
+    assert np.shape(bridle.movement_bound(several)) == (2,)
+    assert bridle.movement_bound(replace(each[0], state=None)) is None
+    assert bridle.movement_bound(bridle.play(bridle.policy_for("guo2022", problem), problem)) is None  # no AdaGrad

@@ -171,6 +171,9 @@ def test_the_bound_at_fixed_numbers():
     again = bridle.policy("bandit2", bridle.Ball(3), horizon=400, lipschitz=3.0, V=0.005, delta=0.001).bound(constants, 400)
     assert again.regret == pytest.approx(steps + 0.875 / 0.005 + 400 * 0.001 * 3.0 * 3.0)
     assert again.squared == pytest.approx(12.0 * w * 36.0 * math.log(2.0 + 0.02 / 1.75 * (steps + G * D * T)))
+    cube, facts = bridle.Box(0.0, 1.0, dim=3), {**constants, "diameter": math.sqrt(3.0), "feasible": np.full(3, 0.5)}  # r = 1/2
+    inside = bridle.policy("bandit2", cube, horizon=400, lipschitz=3.0, V=0.005, delta=0.001).bound(facts, 400)
+    assert inside.regret == pytest.approx(2.0 * 3.0 * math.sqrt(3.0 * 4.5 * 400.0) + 0.875 / 0.005 + 1.2 * (1.0 + 2.0 * math.sqrt(3.0)))
 
 
 def test_where_there_is_no_bound_it_says_why():
@@ -183,7 +186,8 @@ def test_where_there_is_no_bound_it_says_why():
     assert "past the policy's horizon" in make().bound(constants, 101).why
     huge = make(V=1e45).bound(constants, 100)
     assert huge.ccv is None
-    assert huge.regret is not None
+    assert huge.regret == pytest.approx(2.0 * 2.0 * math.sqrt(4.0 * 100.0) + 100.0 / 60.0 * 3.0)
+    assert make(V=1e45).bound(constants, 1).regret == 2.0  # G D
     assert "V is so large" in huge.why
     for delta in (1.0, [0.1, 1.5]):
         with pytest.raises(InputError, match="delta must be below 1, the radius"):

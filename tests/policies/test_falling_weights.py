@@ -14,10 +14,10 @@ import bridle
 from bridle import InputError
 from bridle.core import Feedback, Round
 from bridle.policies.sarkar2025 import overshoot
-from bridle.policies.yu2026 import exponent_at, growth
+from bridle.policies.yu2026 import exponent_at, growth, yu_bound
 from helpers import adversarial_games, evolved_games
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
-from helpers.pinned_theorems import D_, F_, G_, D, F, G, bound, same, t
+from helpers.pinned_theorems import D_, F_, FACTS, G_, D, F, G, bound, same, t
 
 PSI = 4 * (exp(0.5) - 1.5)
 
@@ -229,6 +229,12 @@ def test_growth_and_exponent_are_the_solutions_rounded_up(a):
     assert exp(exponent_at(a)) - 1 - exponent_at(a) == pytest.approx(a, rel=1e-9)
 
 
+def test_the_exponent_of_next_to_nothing_is_the_root_of_twice_that():
+    """e^y - 1 - y is y^2/2 near 0, where Newton's steps only halve the way."""
+    assert exponent_at(1e-12) == pytest.approx(sqrt(2e-12), rel=1e-4, abs=0.0)
+    assert 0.0 <= exponent_at(0.0) < 1e-9
+
+
 def test_the_overshoot_is_no_less_than_its_sum_and_close_to_it():
     s = np.arange(1.0, 5001.0)
     a = 0.4 * np.exp(0.9 / np.sqrt(s))
@@ -409,6 +415,8 @@ def test_without_its_assumptions_nothing_is_bounded():
         assert bound(name, facts={"lipschitz": None}).why == "the problem's Lipschitz constant or diameter is not known"
     for told in ({"lipschitz": [1.0, 2.0]}, {"bound": [1.0, 2.2]}):  # one run of the sweep was told too little
         assert "pay too little" in bound("yu2026", **told).why
+        swept = bridle.policy("yu2026", bridle.Ball(2), **{"lipschitz": G_, "bound": F_, "diameter": D_} | told)
+        assert "pay too little" in yu_bound(swept, FACTS, t).why
     assert "in expectation" in bound("yu2026", noise=[0.0, 0.1]).why
     assert bound("yu2026", lipschitz=G, diameter=D, bound=F).why == ""  # told what is true
     with pytest.raises(InputError, match="noise must be 0 with clip"):

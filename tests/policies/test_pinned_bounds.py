@@ -468,7 +468,7 @@ def anything(name):
         "V": 3.0,
         "shortfall": 0.0,
         "below": 0.0,
-        "observed_size": 0.0,
+        "observed_cost": 0.0,
     }
 
 

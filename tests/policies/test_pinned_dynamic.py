@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import bridle
+from bridle import records
 from bridle.core import Bound, Feedback
-from bridle.policies.dynamic import STEPS, dynamic_bound, right_side, spread
+from bridle.policies.dynamic import STEPS, bound_of, dynamic_bound, right_side, spread
 
 
 def test_the_bound_is_what_the_proof_adds_up_to():
@@ -122,3 +123,83 @@ def test_the_certificate_is_the_proof_with_what_has_happened():
         learner = min(sqrt(S) * (2.0 / theta + theta) for S, theta in zip(np.asarray(state.squares)[:, 0], thetas, strict=True))
         found = record.certified_regret(state) - float(record.top.certified(state.top))
         assert found == pytest.approx(learner - 3.0 + 4e-9 * 2.0 * 3.0 * D, rel=1e-12)
+
+
+def test_the_certificate_with_no_two_constants_alike():
+    """D = 3, told 5: steps are 5 2^i / sqrt(2); what rounding may add is in units of the steepest cost, or of 1 where all are flat."""
+    record = bridle.policy("dynamic", bridle.Box(-1.0, 2.0, dim=1), diameter=5.0).record
+    state = record.init(np.zeros(1))
+    state = state._replace(squares=np.full_like(state.squares, 4.0), charged=0.7, rounds=1e9)
+    learner = min(2.0 * (4.5 / theta + theta) for theta in (5.0 * 2.0**i / sqrt(2.0) for i in range(-8, 18)))
+    for steepest, unit in ((0.0, 1.0), (0.25, 0.25), (3.0, 3.0)):
+        found = record.certified_regret(state._replace(steepest=steepest))
+        assert found == pytest.approx(learner - 0.7 + 4.0 * 5.0 * unit, rel=1e-12)
+
+
+def test_a_first_cost_as_steep_as_any_leaves_no_logarithm():
+    """Also where it is steeper than G, and where it is not said."""
+    most = dynamic_bound(1e8, lipschitz=3.0, diameter=0.5, best_path=11.0, first=3.0).ccv
+    assert most == pytest.approx(right_side(1e8, 3.0, 0.5, 11.0), rel=1e-12)
+    assert dynamic_bound(1e8, lipschitz=3.0, diameter=0.5, best_path=11.0).ccv == most
+    assert dynamic_bound(1e8, lipschitz=3.0, diameter=0.5, best_path=11.0, first=6.0).ccv == most
+
+
+def test_what_is_not_known_of_a_problem():
+    """One limit is taken for granted, a first gradient is not; a path bounds violation where no action is feasible, and not regret."""
+    policy = bridle.policy("dynamic", bridle.Ball(2))
+    known = {**CONSTANTS, "path": 3.0}
+    alone = {key: value for key, value in known.items() if key != "constraints"}
+    assert (
+        policy.bound(alone, 1e6).ccv
+        == policy.bound(known, 1e6).ccv
+        == dynamic_bound(1e6, lipschitz=2.0, diameter=2.0, best_path=3.0, first=1.6).ccv
+    )
+    assert policy.bound({key: value for key, value in CONSTANTS.items() if key != "first"}, 1e6).ccv is None
+    nowhere = policy.bound({**known, "feasible": None}, 1e6)
+    assert (nowhere.regret, nowhere.why) == (None, "no action is known to satisfy every constraint")
+
+
+def test_one_run_of_a_sweep_without_a_bound_leaves_none_to_the_others():
+    swept, few = bridle.policy("dynamic", bridle.Ball(2), diameter=[2.0, 3.0]), {**CONSTANTS, "first": np.array([1.6, 0.0])}
+    assert bound_of(swept, CONSTANTS, 1e6).ccv is not None
+    assert bound_of(swept, few, 1e6).ccv is None
+    assert "diameter is 2" in bound_of(bridle.policy("dynamic", bridle.Ball(2), diameter=[1.9, 3.0]), CONSTANTS, 10.0).why
+
+
+# --- the update -------------------------------------------------------------------------------------------------------------------------
+
+
+def told(x, df, g, dg):
+    return Feedback(x, (df * x).sum(axis=-1), df, g, dg)
+
+
+def test_runs_at_once_are_the_runs_one_by_one():
+    """Two constraints; one run meets a limit that misses the domain; in the second round no cost has had a slope in the other."""
+    record, rng = bridle.policy("dynamic", bridle.Box(-1.0, 1.0, dim=2), lipschitz=0.5).record, np.random.default_rng(3)
+    x1 = np.array([[0.5, -0.25], [-0.75, 0.0]])
+    together, alone = record.init(x1), [record.init(x) for x in x1]
+    for t in range(3):
+        x = record.decide(together)
+        df, dg = t * rng.standard_normal((2, 2)) * [[1.0], [float(t == 2)]], rng.standard_normal((2, 2, 2))
+        g = np.array([[0.3, 0.1], [-0.2, 50.0 if t == 1 else 0.4]])
+        together = record.update(together, told(x, df, g, dg))
+        alone = [record.update(alone[i], told(x[i], df[i], g[i], dg[i])) for i in range(2)]
+        for i in range(2):
+            for mine, one in zip(records.leaves(together).values(), records.leaves(alone[i]).values(), strict=True):
+                np.testing.assert_allclose(np.reshape(mine[i], np.shape(one)), one, rtol=1e-12, atol=1e-14)
+    assert np.ravel(together.infeasible).tolist() == [0.0, 2.0]
+    assert record.init(x1).steepest.tolist() == [[0.5], [0.5]]
+
+
+def test_a_limit_misses_the_domain_beyond_its_diameter_times_the_normals_length():
+    record, x = bridle.policy("dynamic", bridle.Box(0.0, 1.0, dim=2)).record, np.zeros(2)
+    for g, missed in ((2.0 * sqrt(2.0) * (1.0 + 1e-10), 0.0), (2.5, 0.0), (2.0 * sqrt(2.0) * (1.0 + 1e-8), 1.0)):
+        state = record.update(record.init(x), told(x, np.ones(2), np.array([g]), np.array([[2.0, 0.0]])))
+        assert float(state.infeasible) == missed
+
+
+def test_no_distance_outside_is_charged_for_more_than_the_diameter():
+    record, x = bridle.policy("dynamic", bridle.Box(0.0, 1.0, dim=2)).record, np.zeros(2)
+    state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([7.0]), np.array([[1.0, 0.0]])))
+    assert float(state.charged) == pytest.approx(2.0 * 5.0 * sqrt(2.0), rel=1e-12)
+    assert (float(state.steepest), float(state.first), float(state.rounds)) == (5.0, 5.0, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import e, exp, log, sqrt
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction
+from bridle.policies.wang2025 import squared_free_bound
 from helpers.adversarial_games import ratios, stage
 from helpers.engine_agreement import agree
 from helpers.instances import cost_at, instances, moves, rounding
@@ -261,6 +262,34 @@ def test_what_the_squared_form_certifies():
     huge = record.update(state._replace(limits=state.limits._replace(Q=1e6)), Feedback(x, 0.0, np.ones(2), np.ones(1), np.ones((1, 2))))
     assert record.certified_regret(huge) is None
     assert np.isfinite(record.decide(huge)).all()
+
+
+def test_the_squared_form_proves_nothing_from_theta_1_on():
+    """theta = C^2 sqrt(t) lam, with C = 6.5 and t = 4: lam = 1/84.5 makes it 1. Certificates and bounds are for less, in every run."""
+    domain = bridle.Ball(2)
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2), "V": 5.0}
+    for theta, proved in ((0.6, True), (0.99, True), (1.0, False), (1.5, False)):
+        policy = bridle.policy("wang2025-squared", domain, horizon=4, V=0.5, lam=theta / 84.5)
+        state = policy.init(domain.center())
+        state = state._replace(limits=state.limits._replace(rounds=4.0))
+        assert (policy.record.certified_squares(state, 7.0, 11.0) is not None) == proved
+        assert (policy.bound(facts, 4).why == "") == proved
+    swept = bridle.policy("wang2025-squared", domain, horizon=4, lam=[0.6 / 84.5, 1.5 / 84.5])
+    assert "C^2 sqrt(t) lam = 1.5 must be below 1" in squared_free_bound(swept, facts, 4).why
+    narrow = bridle.policy("wang2025-squared", domain, horizon=4, diameter=[1.9, 3.0])
+    assert "more than the policy was told" in squared_free_bound(narrow, facts, 4).why
+
+
+def test_the_squared_bound_where_the_cost_weighs_next_to_nothing():
+    """ln((1 + V (R + G D t)) / (1 - theta)) / lam with V (R + G D t) below 1; and a certificate with lam Q = 1, and with units."""
+    T, lam, V = 10**6, 0.5 / (6.5**2 * 1e3), 1e-7
+    policy = bridle.policy("wang2025-squared", bridle.Ball(2), horizon=T, V=V)
+    found = policy.bound({"lipschitz": 1.0, "diameter": 2.0, "feasible": np.zeros(2)}, T)
+    assert found.squared == pytest.approx(log((1.0 + V * (6.5 * T**0.75 + 2.0 * T)) / 0.5) / lam, rel=1e-12)
+    record, state = policy.record, policy.init(np.zeros(2))
+    late = state._replace(limits=state.limits._replace(Q=1.0 / lam))
+    assert record.certified_regret(late) == pytest.approx((float(record.learner.certified(state.learner)) - 2.0 * (e - 1.0)) / V, rel=1e-9)
+    assert record.certified_regret(late._replace(limits=late.limits._replace(units=1.0))) is None
 
 
 # --- engines and domains ----------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import bridle
 from bridle import records
 from bridle.game.metrics import against_the_known_path
 from bridle.game.summary import summary
-from bridle.problems.moving import PLACES
+from bridle.problems.instance import begin, random_action
+from bridle.problems.moving import PLACES, MovingWorld, rounds_of
 from bridle.solvers.hindsight import best_fixed
 
 NAMES = ("drifting-optimum", "jumping-limits", "seasonal-limits")
@@ -121,3 +122,83 @@ def test_dynamic_keeps_its_bounds_where_the_path_is_known(name):
         bound = dynamic_bound(40, lipschitz=1.0, diameter=problem.domain.diameter(), path=P, best_path=P, told=1.0)
         assert facts["dynamic_regret"] <= bound.regret
         assert facts["ccv"] <= facts["ccv_bound"] <= bound.ccv
+
+
+# --- the world at fixed numbers ---------------------------------------------------------------------------------------------------------
+
+
+def of_round(world, t, x):
+    """Gradient of the cost, value and gradient of the limit in round t at x, with loops and clips: no code is shared."""
+    k, c = int(t // world.stretch) % len(world.places), world.domain.center()
+    wave = np.array([1.0 - 2.0 * abs(1.0 - 2.0 * ((phase + t / world.period) % 1.0)) for phase in world.phase])
+    o = np.clip(world.places[k] + world.waves * wave, world.domain.low, world.domain.high)
+    z = np.clip(o + world.aims[k] + world.swings * wave, world.domain.low, world.domain.high)
+    n = world.normal if world.normal.any() else (z - o) / np.linalg.norm(z - o)
+    df = world.modulus * (x - z) if world.modulus else -(z - c) / np.linalg.norm(z - c)
+    return df, n @ (x - o), n
+
+
+@pytest.mark.parametrize("normal", [[0.0, 0.0], [0.6, -0.8]])
+@pytest.mark.parametrize("modulus", [0.0, 0.7])
+def test_a_round_is_what_the_world_says_of_it(modulus, normal):
+    world = MovingWorld(
+        bridle.Box([-2.0, -1.5], [2.5, 2.0]),
+        np.array([[0.5, 0.0], [-1.0, 1.0], [0.3, -0.4]]), np.array([[1.0, 0.2], [0.3, -2.0], [3.0, 0.1]]),
+        np.array([0.25, -0.5]), np.array([-0.3, 0.9]), np.array([0.1, 0.75]), np.array(normal), 3.0, 7.0, modulus,
+    )  # fmt: skip
+    x, state = np.array([0.4, -0.3]), world.init()
+    for t in range(24):
+        assert state == t
+        after, played = world.answer(state, x)
+        seen, (df, g, n) = played.reveal(x), of_round(world, t, x)
+        np.testing.assert_allclose(seen.df, df, atol=1e-12)
+        np.testing.assert_allclose([seen.g[0], *seen.dg[0]], [g, *n], atol=1e-12)
+        state = after
+    together = next(rounds_of(world, 24))  # as they are looked at for what is best
+    np.testing.assert_allclose(together.constraints[0].a, [of_round(world, t, x)[2] for t in range(24)], atol=1e-12)
+
+
+def test_the_constants_of_a_drifting_optimum():
+    """A quarter of the way to the boundary: on the unit ball 0.25, with 1.25 to spare at the other end; targets go 0.35 D from there."""
+    problem = bridle.problem("drifting-optimum", horizon=30, dim=3, seed=1, modulus=2.0, period=10)
+    world, facts = problem.adversary, problem.constants
+    np.testing.assert_allclose(world.places, [0.25 * world.normal], atol=1e-12)
+    assert np.linalg.norm(world.normal) == pytest.approx(1.0)
+    assert np.linalg.norm(world.swings) == pytest.approx(0.7)
+    assert facts["slater"] == pytest.approx(1.25)
+    assert (facts["lipschitz"], facts["bound"], facts["modulus"], facts["constraints"]) == (4.0, 2.0, 2.0, 1)
+    assert (facts["time_varying"], facts["feasible"].tolist(), facts["benchmark"].tolist()) == (False, [0.0] * 3, [0.0] * 3)
+    assert (world.stretch, world.period, world.aims.any(), world.waves.any()) == (10.0, 10.0, False, False)
+    assert bridle.problem("drifting-optimum", horizon=3, dim=3, modulus=0.2).constants["lipschitz"] == 1.0
+    moved = bridle.problem("drifting-optimum", horizon=3, domain=bridle.Ball(center=[5.0, -2.0]), seed=4)
+    np.testing.assert_allclose(moved.adversary.places[0] - [5.0, -2.0], 0.25 * moved.adversary.normal, atol=1e-12)
+
+
+def test_the_places_of_jumping_limits_forbid_one_another():
+    problem = bridle.problem("jumping-limits", horizon=8, dim=3, seed=1, period=7)
+    world = problem.adversary
+    for i in range(0, 16, 2):
+        np.testing.assert_allclose(world.aims[i], 0.5 * (world.places[i + 1] - world.places[i]))
+        np.testing.assert_allclose(world.aims[i + 1], -world.aims[i])
+    assert not any(part.any() for part in (world.waves, world.swings, world.phase, world.normal))
+    assert (world.stretch, problem.constants["time_varying"], problem.constants["feasible"]) == (7.0, True, None)
+    short = bridle.problem("jumping-limits", horizon=7, dim=3, seed=1, period=7)
+    assert not short.constants["time_varying"]
+    np.testing.assert_array_equal(short.constants["feasible"], world.places[0])
+
+
+def test_a_season_goes_to_and_fro_between_two_actions():
+    """It begins in the middle: the anchor is at one action after a quarter of the season, and the target half of the way back."""
+    problem = bridle.problem("seasonal-limits", horizon=20, dim=3, seed=1, period=20)
+    world = problem.adversary
+    middle, half = world.places[0], world.waves
+    np.testing.assert_allclose(world.swings, -0.5 * half)
+    assert (world.phase.tolist(), world.stretch, world.period) == ([0.25] * 3, 20.0, 20.0)
+    rng, ball, _ = begin(1, 3, 0.0, "ball")
+    one, other = (random_action(rng, ball) for _ in range(2))
+    np.testing.assert_allclose([middle - half, middle + half], [one, other])
+    assert problem.constants["feasible"] is None
+    first = bridle.problem("seasonal-limits", horizon=6, dim=3, seed=1, period=20)  # up to the farthest
+    np.testing.assert_allclose(first.constants["feasible"], other)
+    assert first.constants["time_varying"]
+    assert not bridle.problem("seasonal-limits", horizon=1, dim=3, seed=1, period=20).constants["time_varying"]

@@ -374,7 +374,7 @@ def test_a_batch_that_comes_again_ends_as_it_did(client, name, last):
 
 
 @pytest.mark.parametrize("let_go", [False, True], ids=["at-once", "opened-again"])
-def test_feedback_that_changes_what_was_said_of_is_taken_all_the_same(client, name, let_go):
+def test_feedback_that_changes_a_decision_that_was_said_of_is_taken(client, name, let_go):
     create(client, name)
     post(client, name, "observe", ROUND)
     first, second = (post(client, name, "ask", {})["ticket"] for _ in range(2))

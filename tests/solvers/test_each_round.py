@@ -83,3 +83,70 @@ def test_rounds_without_a_formula_are_programs_up_to_a_number(monkeypatch):
     monkeypatch.setattr(each_round, "MOST_PROGRAMS", 2)
     with pytest.raises(NoComparator, match="programs are solved for 2 at most"):
         best_of_each_round(lambda: [Round(AffineFunction(-np.ones((3, 2)), np.zeros(3)), (rows,))], bridle.Ball(2))
+
+
+# --- at fixed numbers -------------------------------------------------------------------------------------------------------------------
+
+
+def best(domain, slope, normal, offset, **curved):
+    """The best action of one round: <slope, x>, or with a curvature and a centre that too, under <normal, x> + offset <= 0."""
+    cost = AffineFunction(np.array([slope]), np.zeros(1))
+    if curved:
+        cost = RoundQuadratic(np.array([curved["curvature"]]), np.array([curved["c"]]), np.array([slope]), np.zeros(1))
+    return best_of_each_round(lambda: [Round(cost, (AffineFunction(np.array([normal]), np.array([offset])),))], domain)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0])
+def test_a_limit_may_miss_the_domain_by_a_ten_millionth_of_its_diameter(size):
+    """x_1 <= -size - s on a box of diameter sqrt(8) size; and with a slope of 0 a value of s above 0."""
+    box, D = bridle.Box(-size, size, dim=2), np.sqrt(8.0) * size
+    for s, allowed in ((0.9e-7 * D, True), (1.1e-7 * D, False)):
+        for normal, offset in (([5.0, 0.0], 5.0 * (size + s)), ([0.0, 0.0], s)):
+            if allowed:
+                found = best(box, [-1.0, 1.0], normal, offset)
+                np.testing.assert_allclose(found.path, [[-size if normal[0] else size, -size]], atol=1e-9 * D)
+                assert found.violation == pytest.approx(5.0 * s if normal[0] else s, rel=1e-6)
+            else:
+                with pytest.raises(NoComparator, match="the constraint of 1 round"):
+                    best(box, [-1.0, 1.0], normal, offset)
+
+
+def test_where_a_cut_touches_a_face_the_cost_decides_on_the_face():
+    """x_1 <= 0 on a box and on a simplex that begin there: of all that is left the cheapest, for a cost of any size and for none."""
+    box, simplex = bridle.Box(0.0, 1.0, dim=3), bridle.Simplex(3)
+    for size in (1e-6, 1.0, 1e6):
+        found = best(box, [-3.0 * size, 1.0 * size, -1e-3 * size], [2.0, 0.0, 0.0], 0.0)
+        np.testing.assert_allclose(found.path, [[0.0, 0.0, 1.0]], atol=1e-12)
+        assert found.cost == pytest.approx(-1e-3 * size, rel=1e-9, abs=0.0)
+        np.testing.assert_allclose(
+            best(simplex, [-3.0 * size, -0.5 * size, size], [1.0, 0.0, 0.0], 0.0).path, [[0.0, 1.0, 0.0]], atol=1e-12
+        )
+    assert best(box, [0.0, 0.0, 0.0], [2.0, 0.0, 0.0], 0.0).path[0, 0] == 0.0
+
+
+def test_the_lowest_points_below_a_cut_by_hand():
+    """On a ball around (1, 2) of radius 2 the cut x_1 <= 0 leaves (0, 2 - sqrt(3)) for a slope straight up."""
+    ball = bridle.Ball(radius=2.0, center=[1.0, 2.0])
+    np.testing.assert_allclose(best(ball, [-1e-9, 1.0], [3.0, 0.0], 0.0).path, [[0.0, 2.0 - np.sqrt(3.0)]], atol=1e-7)
+    np.testing.assert_allclose(best(ball, [1.0, 0.0], [3.0, 0.0], 0.0).path, [[-1.0, 2.0]], atol=1e-9)  # the cut is not in the way
+    box = bridle.Box([0.0, -1.0], [4.0, 1.0])
+    np.testing.assert_allclose(best(box, [-1.0, -3.0], [1.0, 1.0], -2.0).path, [[1.0, 1.0]], atol=1e-7)
+    np.testing.assert_allclose(best(box, [-3.0, -1.0], [1.0, 1.0], -2.0).path, [[3.0, -1.0]], atol=1e-7)
+
+
+def test_the_nearest_points_below_a_cut_by_hand():
+    """(k/2) |x - c|^2 + <a, x> is least at c - a/k; from (3, 1) - (1, 2)/2 to x_1 + x_2 <= 1 it is straight down the normal."""
+    box = bridle.Box(-10.0, 10.0, dim=2)
+    found = best(box, [1.0, 2.0], [2.0, 2.0], -2.0, curvature=2.0, c=[3.0, 1.0])
+    np.testing.assert_allclose(found.path, [[1.75, -0.75]], atol=1e-7)
+    assert found.cost == pytest.approx(1.25**2 + 1.75**2 + 1.75 - 2.0 * 0.75, abs=1e-6)
+    np.testing.assert_allclose(best(box, [1.0, 2.0], [2.0, 2.0], -90.0, curvature=2.0, c=[3.0, 1.0]).path, [[2.5, 0.0]], atol=1e-9)
+
+
+def test_rounds_that_are_curved_and_rounds_that_are_not_have_no_common_formula():
+    """Programs find the same: the first round is a parabola, the second a slope."""
+    cost = RoundQuadratic(np.array([2.0, 0.0]), np.array([[0.5, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    found = best_of_each_round(lambda: [Round(cost, ())], bridle.Ball(2))
+    np.testing.assert_allclose(found.path, [[0.5, 0.0], [0.0, -1.0]], atol=1e-4)
+    flat = RoundQuadratic(np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    np.testing.assert_allclose(best_of_each_round(lambda: [Round(flat, ())], bridle.Ball(2)).path, [[-1.0, 0.0], [0.0, -1.0]], atol=1e-12)

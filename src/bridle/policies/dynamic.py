@@ -17,7 +17,7 @@ Nothing has to be told: no horizon, no path, no Lipschitz constant. Units do not
 first that has, what was learned is put into its unit.) The proof needs no step below D / sqrt(2); those are for domains that are larger
 than they need be.
 
-Guarantee: `dynamic_bound`. For every T, any opponent and every path u_1, ..., u_T of actions, each of which keeps the limits of its own
+Guarantee: `dynamic_bound`. For every T, any adversary and every path u_1, ..., u_T of actions, each of which keeps the limits of its own
     round, with P = sum |u_{t+1} - u_t|,
 
     sum f_t(x_t) - f_t(u_t) + 2 sum M_t r_t <= D sqrt(sum L_t^2) (1.5 sqrt(1 + 2 P/D) + sqrt(4 + ln K)),    L_t <= |grad f_t| + 2.5 M_t.
@@ -77,7 +77,7 @@ from bridle.domains.half_space_cut import sweep
 from bridle.learners import AdaHedge, hedge_regret
 from bridle.ops import Array, Scalar, combine, dot, maximum, minimum, norm, pos, ratio, scalar, where, worst
 from bridle.policies.anytime_forms import SLACK, TOUCH, missed_alarm
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, unsized
+from bridle.policies.common import at_least, diameter_of, flat, unsized
 from bridle.policies.entry import Configuration, Entry, Setting
 from bridle.solvers.hinge_prox import hinge
 
@@ -255,6 +255,8 @@ def dynamic_bound(
     return Bound(regret, ccv=min(right_side(t, G, D, best_path, told) / (share * most) * (1.0 + log(most / least)), G * D * t))
 
 
+NOT_SHARED = "no action is known to satisfy every constraint"
+PATHS_ALONE = f"{NOT_SHARED}, so that regret is bounded against paths alone (`dynamic_bound`)"
 STEEP = "a cost may be steeper where it was not seen than twice the first gradient: with `lipschitz` told violation is bounded"
 
 
@@ -271,7 +273,7 @@ def bound_of(policy: Configuration[Dynamic], constants: Constants, t: float) -> 
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
     known = constants.get("path") if constants.get("affine") and constants.get("constraints", 1) == 1 else None
     shared = constants.get("feasible") is not None
-    behind = np.minimum(at_least(constants, most_behind(constants, t)), G * D * t) if shared else np.inf
+    behind = at_least(constants, G * D * t) if shared else np.inf
 
     def one(reach: float, told: float, first: float, behind: float) -> tuple[float, float, str]:
         """Regret, CCV (infinite: not bounded) and why, of one run."""
@@ -283,8 +285,8 @@ def bound_of(policy: Configuration[Dynamic], constants: Constants, t: float) -> 
     given = (flat(value) for value in (record.reach, record.floor, constants.get("first", 0.0), behind))
     regret, ccv, whys = (np.array(part) for part in np.vectorize(one, otypes=[float, float, object])(*given))
     bounded = bool(np.all(np.isfinite(ccv)))
-    why = "" if shared and bounded else str(whys.flat[0]) if shared else "no action is known to satisfy every constraint"
-    return Bound(flat(regret) if shared else None, ccv=flat(ccv) if bounded else None, why=why)
+    why = str(whys.flat[0]) if shared else PATHS_ALONE if bounded else NOT_SHARED
+    return Bound(flat(regret) if shared else None, ccv=flat(ccv) if bounded else None, why="" if shared and bounded else why)
 
 
 ENTRIES = (

@@ -61,7 +61,7 @@ from bridle.learners.adahedge import HedgeState
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, absolute, along, dot, exp, maximum, minimum, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH
-from bridle.policies.common import at_least, flat, most_behind, switch, unmet
+from bridle.policies.common import at_least, flat, switch, unmet
 from bridle.policies.entry import Configuration, Entry, Setting
 
 THETA = 4.0 / 9.0
@@ -246,7 +246,7 @@ def experts_bound(policy: Configuration[ConstrainedExperts], constants: Constant
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first cost")
     V = np.asarray(V)
     regret = R + theta * np.where(V > 0.0, 1.0 / np.where(V > 0.0, V, 1.0), np.inf)
-    behind = at_least(constants, np.minimum(trivial, most_behind(constants, t)))
+    behind = at_least(constants, trivial)
     Q = np.maximum(flat(record.scale), widest) * most_violation(V, R + behind, lam, theta)
     unseen = ROUNDING * constants["lipschitz"] * constants["diameter"] * t
     return Bound(flat(np.minimum(regret, trivial)), ccv=flat(np.minimum(Q + unseen, trivial)))

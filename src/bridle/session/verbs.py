@@ -315,8 +315,7 @@ class SessionVerbs(SessionActions):
             As for `decide`.
         points : int, optional
             How many points are tried in the round: 2 for `bandit2`, whose rounds begin in no other way; 1 for every other policy. A policy
-            that sees
-            values alone plays one round at a time. Default: 1.
+            that sees values alone plays one round at a time. Default: 1.
 
         Returns
         -------

@@ -37,6 +37,9 @@ FARTHEST = 1e8
 EXACT = 1e-7
 """Times the diameter: how far an answer of a formula may be above its cut for rounding."""
 
+FIRST = 1e8
+"""Times the cost's slope: what a cut's normal weighs where the cut only touches the domain, so that the limit is met before costs count."""
+
 
 def best_of_each_round(blocks: Blocks, domain: Domain) -> BestPath:
     """The path of the best actions; raises NoComparator where a round allows none, and where too many rounds have no formula."""
@@ -98,13 +101,15 @@ def _lowest(domain: Domain, slopes: Array, normals: Array, levels: Array, room: 
     if isinstance(domain, BallSet):
         heights = np.clip(where(crossed, levels - dot(normals, domain.middle + 0.0 * normals), 0.0), -domain.radius, domain.radius)
         cut = BallCut(domain.middle, domain.radius, normals, heights)  # type: ignore[arg-type]
-        return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, free, normals, levels, room))
+        return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, slopes, free, normals, levels, room))
     bottom = np.asarray(domain.linear_argmin(normals)) + 0.0 * normals
     tops = where(crossed, levels, dot(normals, free) + 1.0)
     cut = DomainCut(domain, normals, tops, bottom, where(crossed, room, 1.0), free)  # type: ignore[assignment,arg-type]
-    return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, free, normals, levels, room))
+    return where(crossed, cut.linear_argmin(slopes), _onto_touched(domain, slopes, free, normals, levels, room))
 
 
-def _onto_touched(domain: Domain, free: Array, normals: Array, levels: Array, room: Array) -> Array:
-    """The free minimisers; where a cut only touches the domain, the point where it does."""
-    return where((room <= 0.0) & (dot(normals, free) > levels), np.asarray(domain.linear_argmin(normals)) + 0.0 * free, free)
+def _onto_touched(domain: Domain, slopes: Array, free: Array, normals: Array, levels: Array, room: Array) -> Array:
+    """The free minimisers; where a cut only touches the domain, the best of the points where it does: of a box that is a face."""
+    lengths = norm(slopes)
+    touching = np.asarray(domain.linear_argmin(FIRST * where(lengths > 0.0, lengths, 1.0) * normals + slopes)) + 0.0 * free
+    return where((room <= 0.0) & (dot(normals, free) > levels), touching, free)
