@@ -38,7 +38,6 @@ OF_OTHER_THINGS = {
     "policy": "a user's module",
     "policy_for": "the package, unless another project has overwritten it",
     "problem": "a user's module",
-    "ravel": "an array",
     "reason": "an error of the network",
     "register_at_fork": "the operating system",
     "requires_grad": "a tensor of PyTorch",

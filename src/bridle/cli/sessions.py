@@ -254,6 +254,7 @@ def _write_rounds(store: EventStore, name: str, file: str) -> int:
     from bridle.session import inspection
 
     validate.require_package("pyarrow", "report")
+    import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -275,7 +276,7 @@ def _write_rounds(store: EventStore, name: str, file: str) -> int:
             rows.clear()
 
         def put(entry: Any) -> None:
-            rows.append({key: value.ravel().tolist() if hasattr(value, "ravel") else value for key, value in entry.items()})
+            rows.append({key: value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value for key, value in entry.items()})
             if len(rows) == ROWS_AT_A_TIME:
                 flush()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import chain
 from struct import Struct
 from typing import Any
 
@@ -139,7 +138,10 @@ def arrays_of(event: PlainEvent) -> tuple[Any, Any, Any, bytes | None]:
     d, k = len(df), len(g)
     if not d or not k or {*map(len, dg)} != {d} or len(dg) != k:
         return np.array(df), np.array(g), table(dg), None
-    written = packer(d + k + k * d)(*df, *g, *chain.from_iterable(dg))
+    whole = df + g
+    for row in dg:
+        whole += row
+    written = packer(len(whole))(*whole)
     numbers = np.frombuffer(written)
     return numbers[:d], numbers[d : d + k], numbers[d + k :].reshape(k, d), written
 
