@@ -52,3 +52,27 @@ def test_a_domain_without_room_is_refused():
     for domain in (flat, bridle.Simplex(1)):
         with pytest.raises(InputError, match="domain must hold a ball"):
             bridle.policy("bandit2", domain, horizon=10, lipschitz=1.0)
+
+
+def test_a_shrunken_box_is_a_smaller_box():
+    """[0, 4] x [0, 2] shrunk by half towards (1, 1): [0.5, 2.5] x [0.5, 1.5]."""
+    shrunk, small = Shrunk(bridle.Box([0.0, 0.0], [4.0, 2.0]), np.array([1.0, 1.0]), 0.5), bridle.Box([0.5, 0.5], [2.5, 1.5])
+    rows = np.array([[9.0, -9.0], [0.6, 1.0], [-1.0, 1.4], [2.0, 7.0]])
+    np.testing.assert_allclose(shrunk.project(rows), small.project(rows))
+    np.testing.assert_allclose(shrunk.center(), [1.5, 1.0])
+    np.testing.assert_allclose(shrunk.linear_argmin(np.array([1.0, -1.0])), [0.5, 1.5])
+    assert (shrunk.dim, float(shrunk.linear_min(np.array([1.0, -1.0]))), shrunk.diameter()) == (2, -1.0, pytest.approx(math.sqrt(5.0)))
+    assert shrunk.linear_min(rows).shape == (4, 1)
+    np.testing.assert_allclose(shrunk.linear_min(rows), small.linear_min(rows))
+    assert shrunk.contains(np.array([2.5, 1.5]))
+    assert not shrunk.contains(np.array([2.5 + 1e-6, 1.5]))
+    assert shrunk.contains(np.array([2.5 + 1e-6, 1.5]), 1e-5)
+
+
+def test_faces_along_the_hull_do_not_bound_it():
+    """x_1 + x_2 <= 5 is nothing to a simplex of two, all of whose points have x_1 + x_2 = 1; and two simplices have two normals."""
+    ball = inner_ball(bridle.Halfspace([1.0, 1.0], 5.0, within=bridle.Simplex(2)))
+    assert (ball.dim, ball.radius) == (1, pytest.approx(math.sqrt(0.5)))
+    ball = inner_ball(bridle.Product(bridle.Simplex(2), bridle.Simplex(2, mass=3.0)))
+    assert (ball.dim, ball.radius) == (2, pytest.approx(math.sqrt(0.5)))
+    np.testing.assert_allclose(ball.normals @ ball.normals.T, np.eye(2), atol=1e-12)

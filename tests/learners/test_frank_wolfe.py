@@ -113,6 +113,8 @@ def test_what_it_keeps_and_how_it_scales():
     shrunk = learner.rescale(state, 1e-5)
     for a, b in zip(shrunk, scaled, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert learner.scale_free
+    assert learner.init(np.ones((3, 2))).total.shape == (3, 2)  # one sum of gradients a run
     assert learner.power == 0.75
     assert learners.frank_wolfe_regret(2.5, 16.0) == pytest.approx(3.25 * 2.5 * 8.0)
     assert learner.steadiness(6.0) == pytest.approx(3.25 * 6.0)

@@ -40,7 +40,7 @@ def test_a_seed_fixes_the_stream_and_seeds_differ():
     assert all((x != y).any() for x, y in zip(one, other, strict=True))
     swept = random_stream.seeded([5, 6], 3)
     assert all((part == np.stack([x, y])).all() for part, x, y in zip(swept, one, other, strict=True))
-    for bad in (-1, 0.5, [0, 1.5], 2**60):
+    for bad in (-1, 0.5, [0, 1.5], 2**60, [0, 2**60]):
         with pytest.raises(InputError, match="seed must be"):
             random_stream.seeded(bad, 3)
 
@@ -61,3 +61,47 @@ def test_directions_are_uniform_on_the_sphere_of_the_hull():
         fourth = 3.0 / (n * (n + 2.0))  # E <u, e>^4 for a unit e of the hull
         e = span[0] / np.linalg.norm(span[0])
         assert abs(np.mean((u @ e) ** 4) - fourth) < 5.0 / math.sqrt(len(u))
+
+
+def test_a_stream_begins_at_what_numpy_makes_of_the_seed():
+    """Six numbers a coordinate, each from 1 to its modulus less 1."""
+    made = [int(word) for word in np.random.SeedSequence(11).generate_state(12, np.uint64)]
+    for i, (part, modulus) in enumerate(zip(random_stream.seeded(11, 2), [4294967087] * 3 + [4294944443] * 3, strict=True)):
+        assert part.tolist() == [made[2 * i + j] % (modulus - 1) + 1 for j in range(2)]
+    assert random_stream.seeded(2**53, 1).a0.shape == (1,)
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        random_stream.seeded(2**53 + 2, 1)
+
+
+def test_equal_numbers_draw_the_largest_and_a_whole_multiple_is_nothing():
+    """a - b = 0 gives FIRST / (FIRST + 1), not 0; and what is a multiple of the modulus leaves 0."""
+    zeros = random_stream.DrawStream(*(np.array([part]) for part in (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    assert random_stream.uniform(zeros)[1].tolist() == [4294967087 / 4294967088]
+    one = zeros._replace(a1=np.array([float(pow(1403580, -1, 4294967087))]))  # a - b = 1, which is the least
+    assert random_stream.uniform(one)[1].tolist() == [1 / 4294967088]
+    multiples = np.array([-2.0, -1.0, 0.0, 1.0, 2.0**20]) * 4294967087.0
+    for more in (0.0, 1.0, 4294967086.0):
+        assert random_stream._reduced(multiples + more, 4294967087.0).tolist() == [more] * 5
+
+
+def test_a_direction_is_box_and_mullers_formula():
+    stream = random_stream.seeded(4, 3)
+    after, u = random_stream.uniform(stream)
+    after, w = random_stream.uniform(after)
+    z = np.array([math.sqrt(-2.0 * math.log(a)) * math.cos(2.0 * math.pi * b) for a, b in zip(u, w, strict=True)])
+    further, found = random_stream.direction(stream, None)
+    np.testing.assert_allclose(found, z / np.linalg.norm(z), rtol=1e-12)
+    assert all((x == y).all() for x, y in zip(further, after, strict=True))
+    normal = np.array([[0.6, 0.0, 0.8]])
+    z = z - (z @ normal[0]) * normal[0]
+    np.testing.assert_allclose(random_stream.direction(stream, normal)[1], z / np.linalg.norm(z), rtol=1e-12)
+
+
+def test_every_run_has_the_stream_of_its_seed():
+    alone, swept = random_stream.seeded(5, 3), random_stream.seeded([5, 6], 3)
+    for part, one in zip(alone.for_runs(np.zeros((4, 2))), alone, strict=True):
+        np.testing.assert_array_equal(part, np.tile(one, (4, 1)))
+    for part, one in zip(alone.for_runs(np.zeros(2)), alone, strict=True):
+        np.testing.assert_array_equal(part, one)
+    for part, both in zip(swept.for_runs(np.zeros((2, 2))), swept, strict=True):
+        np.testing.assert_array_equal(part, both)

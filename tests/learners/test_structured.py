@@ -209,3 +209,54 @@ def test_the_bound_of_the_policy_and_what_is_refused():
         with pytest.raises(bridle.InputError) as refused:
             make_it()
         assert message in str(refused.value)
+
+
+# --- where numbers that are alike elsewhere differ --------------------------------------------------------------------------------------
+
+ONE_PATH = bridle.Paths([("s", "a"), ("a", "t")], "s", "t")
+TRIANGLE = bridle.SpanningTrees([(0, 1), (1, 2), (2, 0)])
+"""Trees of two edges that share one: sqrt(2) apart."""
+
+
+def test_the_sizes_of_a_mass_and_a_trace_of_three():
+    for domain, n in ((bridle.Simplex(5, mass=3.0), 5), (bridle.Spectrahedron(4, trace=3.0), 4)):
+        geometry = bridle.AdaFTRL(domain, geometry="entropy").geometry
+        c = 3.0 / sqrt(2.0 * log(n))
+        assert geometry.sizes() == pytest.approx((c * log(n), c / 9.0, 6.0, 0.5))
+    geometry = bridle.AdaFTRL(TRIANGLE, geometry="entropy").geometry
+    assert geometry.sizes().share == pytest.approx(TRIANGLE.diameter() ** 2 / 4.0) == pytest.approx(0.5)
+    assert float(geometry.dual(np.array([5.0, 1.0, 2.0]))) == 0.5 * (7.0 - 3.0)  # half of what trees differ by
+
+
+def test_domains_of_one_action_and_of_two():
+    """Entropy has no size where there is one action: c is then that of two."""
+    for domain, c in (
+        (bridle.Simplex(1, mass=3.0), 3.0 / sqrt(2.0 * log(2.0))),
+        (bridle.Simplex(2, mass=3.0), 3.0 / sqrt(2.0 * log(2.0))),
+        (bridle.Spectrahedron(1, trace=3.0), 3.0 / sqrt(2.0 * log(2.0))),
+        (bridle.Spectrahedron(2, trace=3.0), 3.0 / sqrt(2.0 * log(2.0))),
+        (ONE_PATH, 1.0 / sqrt(2.0 * log(2.0))),
+    ):
+        learner = bridle.AdaFTRL(domain, geometry="entropy")
+        assert float(learner.geometry.c) == pytest.approx(c)
+        assert learner.scale_free
+        assert learner.init(np.zeros((3, domain.dim))).total.shape == (3, domain.dim)
+
+
+@pytest.mark.parametrize("p", [1.2, 1.5, 1.9])
+@pytest.mark.parametrize("total", [[-3.0, 2.7, 0.5, -0.01], [2.0, -1.0, 0.0, 0.3], [0.2, 0.2, -0.2, 0.1]])
+@pytest.mark.parametrize("scale", [0.3, 3.0, 40.0])
+def test_a_leader_in_a_power_norm_has_one_multiplier(p, total, scale):
+    """|P_i| - (c / (scale r)) |w|^(2-p) |w_i|^(p-1) is the multiplier of sum |w_i| <= 1 where w_i is not 0."""
+    r, total = 1.5, np.array(total)
+    geometry = bridle.AdaFTRL(bridle.L1Ball(4, radius=r), geometry="p-norm", exponent=p).geometry
+    w = geometry.leader(total, scale) / r
+    assert (w * total <= 0.0).all()
+    taken = abs(w) > 0.0
+    slope = geometry.c / (scale * r) * np.sum(abs(w) ** p) ** ((2.0 - p) / p) * abs(w) ** (p - 1.0)
+    left = abs(total) - slope
+    multiplier = float(left[taken].mean())
+    np.testing.assert_allclose(left[taken], multiplier, rtol=0.0, atol=1e-12 * abs(total).max())
+    assert (abs(total)[~taken] <= multiplier + 1e-13).all()
+    assert multiplier >= -1e-13
+    assert abs(w).sum() == pytest.approx(1.0, abs=1e-9) if multiplier > 1e-9 else abs(w).sum() <= 1.0 + 1e-12

@@ -170,6 +170,7 @@ def test_the_one_point_bound_is_void_where_it_must_be():
     assert "more than the policy was told" in make(bound=0.5).bound(facts, 100).why
     assert "the largest |g| is not known" in make().bound({k: v for k, v in facts.items() if k != "bound"}, 100).why
     assert "shows in a game only" in make().bound({k: v for k, v in facts.items() if k != "observed_cost"}, 100).why
+    assert make().bound({**facts, "convex": False}, 100).why == "a cost or a constraint is not convex"
     assert "the Lipschitz constant is 9" in make().bound({**facts, "lipschitz": 9.0}, 100).why
     huge = make(V=1e50).bound(facts, 100)
     assert huge.ccv is None
@@ -346,6 +347,36 @@ def test_the_arms_bound_at_fixed_numbers():
     assert policy.bound({**facts, "convex": False}, T).why == "a cost or a constraint is not convex"
     with pytest.raises(InputError, match="unknown feedback 'half'"):
         bridle.policy("banditq", bridle.Simplex(2), horizon=10, feedback="half")
+
+
+def test_a_pull_at_fixed_numbers():
+    """Mass 2.5, F = 2, V = 7, queues up to 4: C = (2/2.5) (7 + 4) = 8.8, and the second arm, of reward 0.6, loses 8.8 - 11 * 0.6 = 2.2."""
+    record = bridle.policy("banditq", bridle.Simplex(3, mass=2.5), horizon=100, bound=2.0, V=7.0, feedback="bandit").record
+    start = record.init(np.full(3, 2.5 / 3.0))
+    assert start.squares == pytest.approx(5.6**2)  # of C_1 = 0.8 V
+    state = start._replace(Q=np.array([1.0, 4.0, 2.0]), losses=np.array([10.0, 30.0, 1.0]), squares=900.0, arm=np.array([0.0, 1.0, 0.0]))
+    assert record.points(state).tolist() == [[0.0, 2.5, 0.0]]
+    eta = math.sqrt(math.log(3.0) / (3.0 * 900.0))
+    raw = [math.exp(-eta * loss) for loss in (10.0, 30.0, 1.0)]
+    after = record.update(state, seen(np.array([0.0, 2.5, 0.0]), -1.5, np.array([0.2, -1.2, -9.0])))
+    np.testing.assert_allclose(after.losses, [10.0, 30.0 + 2.2 * sum(raw) / raw[1], 1.0], rtol=1e-12)
+    np.testing.assert_allclose(after.Q, [1.2, 2.8, 0.0], atol=1e-12)
+    assert after.squares == pytest.approx(900.0 + (0.8 * (7.0 + 2.8)) ** 2)
+    far = record.weights(state._replace(losses=1e7 + state.losses))  # what all have lost does not matter
+    np.testing.assert_allclose(far, np.array(raw) / sum(raw), rtol=1e-6)
+    short = record._replace(below=np.zeros((3, 3)))  # as if rounding had left the sum of all chances short of the number that was drawn
+    assert short._drawn(state).arm.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_round_of_which_nothing_is_told_uses_up_its_direction():
+    record = bridle.policy("bandit1", bridle.Ball(2), horizon=9, lipschitz=1.0, bound=1.0).record
+    state = record.init(np.zeros(2))
+    passed = record.passed_over(state)
+    told = record.update(state, seen(np.zeros(2), 0.3, 0.1))
+    assert (passed.u == told.u).all()
+    assert (passed.u != state.u).any()
+    assert (passed.stream.a2 == told.stream.a2).all()
+    assert (passed.learner, passed.Q, passed.observed_size) == (state.learner, state.Q, state.observed_size)
 
 
 def test_arms_are_pulled_as_often_as_they_weigh():

@@ -91,6 +91,8 @@ def test_algorithm_1_that_is_doubled():
     same(paper.doubling_bound(BALL, facts, rounds, lipschitz=G_), rounds, regret=regret, ccv=ccv)
     assert paper.doubling_bound(BALL, {**facts, "convex": False}, rounds).why == "a cost or a constraint is not convex"
     assert paper.doubling_bound(BALL, facts, rounds).ccv < ccv  # by default it is told the true constant
+    assert paper.doubling_bound(BALL, facts, 3, lam=0.3).why == ""
+    assert "must be below 1" in paper.doubling_bound(BALL, facts, 300, lam=0.3).why  # the last epochs are too long for that
 
 
 def test_algorithm_1_strong_that_is_squared():
@@ -438,6 +440,8 @@ def test_steiner(d):
     if d == 2:
         crowded = bound("steiner", 500, facts={**facts, "constraints": 2}, domain=bridle.Ball(2), horizon=500)
         assert "may have no room for all of them" in crowded.why
+        alone = bridle.policy("steiner", bridle.Ball(2), horizon=500).bound({"lipschitz": G, "diameter": D, **facts}, 500)
+        same(alone, ccv=G * D)  # where nobody says how many there are it is one a round
         assert (
             bound("steiner", 500, facts=facts, domain=bridle.Box([-1.0, -1.0], [1.0, 1.0]), horizon=500).why
             == "the policy's domain is not the problem's"

@@ -207,3 +207,53 @@ def test_no_distance_outside_is_charged_for_more_than_the_diameter():
     state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([7.0]), np.array([[1.0, 0.0]])))
     assert float(state.charged) == pytest.approx(2.0 * 5.0 * sqrt(2.0), rel=1e-12)
     assert (float(state.steepest), float(state.first), float(state.rounds)) == (5.0, 5.0, 1.0)
+
+
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_the_way_back_along_a_side_is_long_where_the_limit_all_but_runs_along_it(size):
+    """s x_1 + x_2 <= s size / 2 with s = 1e-4, at the corner (size, 0) of a box that ends at x_2 = 0: a distance s size / 2 outside, and
+    half the side to what is allowed. It is charged in full, but for distances of rounding, which count as what they are."""
+    s, D = 1e-4, size * sqrt(2.0)
+    record, x = bridle.policy("dynamic", bridle.Box(0.0, size, dim=2)).record, np.array([size, 0.0])
+    n = np.array([[s, 1.0]])
+    state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([0.5 * s * size]), n))
+    assert float(state.charged) == pytest.approx(2.0 * 5.0 * 0.5 * size, rel=1e-6)
+    for share, way in ((0.5e-9, 0.5e-9 * D), (2e-9, 2e-9 * D * sqrt(1.0 + s * s) / s)):
+        state = record.update(record.init(x), told(x, np.array([3.0, 4.0]), np.array([share * D * sqrt(1.0 + s * s)]), n))
+        assert float(state.charged) == pytest.approx(10.0 * way, rel=1e-3, abs=0.0)
+
+
+def test_what_is_within_rounding_is_nothing():
+    """D = 1000 sqrt(2), M = 5: distances up to 1e-9 D outside give no slope, and losses up to 1e-9 M D teach nothing."""
+    record, D = bridle.policy("dynamic", bridle.Box(0.0, 1000.0, dim=2)).record, 1000.0 * sqrt(2.0)
+    x, df, n = np.array([500.0, 500.0]), np.array([3.0, 4.0]), np.array([[1.0, 0.0]])
+    for share, v in ((0.5e-9, [3.0, 4.0]), (2e-9, [13.0, 4.0])):
+        state = record.update(record.init(x), told(x, df, np.array([share * D]), n))
+        np.testing.assert_allclose(state.squares, np.full((26, 1), np.dot(v, v)), rtol=1e-9)
+    start = record.init(x)
+    for share, taught in ((0.5e-9, False), (4e-9, True)):
+        apart = start._replace(points=start.points + share * D * np.sign(np.arange(26.0) - 12.5)[:, None] * [0.6, 0.8])
+        assert (float(record.update(apart, told(x, df, np.array([-1.0]), n)).top.Delta) > 0.0) == taught
+
+
+def test_a_limit_beyond_the_whole_domain_tells_learners_nothing():
+    """All are a diameter outside, and no more: what they lose is alike."""
+    record = bridle.policy("dynamic", bridle.Box(0.0, 1.0, dim=2)).record
+    state = record.init(np.array([0.5, 0.5]))
+    state = record.update(state, told(np.array([0.5, 0.5]), np.array([3.0, 4.0]), np.array([-1.0]), np.array([[1.0, 0.0]])))
+    x = record.decide(state)
+    after = record.update(state, told(x, np.zeros(2), np.array([70.0]), np.array([[1.0, 0.0]])))
+    assert float(np.ptp(np.asarray(state.points), axis=0).max()) > 0.1
+    np.testing.assert_allclose(after.top.L, state.top.L, atol=1e-12)
+
+
+def test_what_is_kept_over_the_rounds():
+    """Charges are added up, in units of 1 until a cost has a slope and then in its own; the first slope and the first miss stay."""
+    record = bridle.policy("dynamic", bridle.Box(-1.0, 1.0, dim=1)).record
+    state, charged = record.init(np.zeros(1)), 0.0
+    for slope, far, unit, factor in ((0.0, 9.0, 1.0, 1.0), (0.5, 0.2, 0.5, 0.5), (3.0, 0.1, 3.0, 1.0), (1.0, 9.0, 3.0, 1.0)):
+        x = record.decide(state)
+        state = record.update(state, told(x, np.array([slope]), np.array([far]), np.array([[1.0]])))
+        charged = factor * charged + 2.0 * unit * min(far, 2.0)
+        assert float(state.charged) == pytest.approx(charged, rel=1e-9)
+    assert (float(state.first), float(state.steepest), float(state.infeasible), float(state.rounds)) == (0.5, 3.0, 1.0, 4.0)

@@ -9,7 +9,7 @@ import bridle
 from bridle import records
 from bridle.game.metrics import against_the_known_path
 from bridle.game.summary import summary
-from bridle.problems.instance import begin, random_action
+from bridle.problems.instance import begin, random_action, random_directions
 from bridle.problems.moving import PLACES, MovingWorld, rounds_of
 from bridle.solvers.hindsight import best_fixed
 
@@ -182,7 +182,10 @@ def test_the_constants_of_a_drifting_optimum():
     world, facts = problem.adversary, problem.constants
     np.testing.assert_allclose(world.places, [0.25 * world.normal], atol=1e-12)
     assert np.linalg.norm(world.normal) == pytest.approx(1.0)
-    assert np.linalg.norm(world.swings) == pytest.approx(0.7)
+    rng, *_ = begin(1, 3, 2.0, "ball")
+    np.testing.assert_allclose(world.normal, random_directions(rng, 1, 3)[0])
+    np.testing.assert_allclose(world.swings, 0.7 * random_directions(rng, 1, 3)[0])
+    np.testing.assert_allclose(world.phase, rng.uniform(size=3))
     assert facts["slater"] == pytest.approx(1.25)
     assert (facts["lipschitz"], facts["bound"], facts["modulus"], facts["constraints"]) == (4.0, 2.0, 2.0, 1)
     assert (facts["time_varying"], facts["feasible"].tolist(), facts["benchmark"].tolist()) == (False, [0.0] * 3, [0.0] * 3)
@@ -219,4 +222,6 @@ def test_a_season_goes_to_and_fro_between_two_actions():
     first = bridle.problem("seasonal-limits", horizon=6, dim=3, seed=1, period=20)  # up to the farthest
     np.testing.assert_allclose(first.constants["feasible"], other)
     assert first.constants["time_varying"]
+    early = bridle.problem("seasonal-limits", horizon=3, dim=3, seed=1, period=20)  # two fifths of the way there
+    np.testing.assert_allclose(early.constants["feasible"], middle + 0.4 * half)
     assert not bridle.problem("seasonal-limits", horizon=1, dim=3, seed=1, period=20).constants["time_varying"]

@@ -8,9 +8,9 @@ import pytest
 import bridle
 from bridle import records
 from bridle.core import Round
-from bridle.functions import AffineFunction, AffineRows, HingeLoss, RoundQuadratic
+from bridle.functions import AffineFunction, AffineRows, HingeLoss, QuadraticForm, RoundQuadratic
 from bridle.solvers import each_round
-from bridle.solvers.block_stream import NoComparator
+from bridle.solvers.block_stream import NoComparator, batch
 from bridle.solvers.each_round import best_of_each_round
 from bridle.solvers.hindsight import best_fixed
 
@@ -150,3 +150,127 @@ def test_rounds_that_are_curved_and_rounds_that_are_not_have_no_common_formula()
     np.testing.assert_allclose(found.path, [[0.5, 0.0], [0.0, -1.0]], atol=1e-4)
     flat = RoundQuadratic(np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))
     np.testing.assert_allclose(best_of_each_round(lambda: [Round(flat, ())], bridle.Ball(2)).path, [[-1.0, 0.0], [0.0, -1.0]], atol=1e-12)
+
+
+def test_costs_and_limits_that_bend_are_programs():
+    """(x_1 - 0.3)^2 in one direction alone, on a box and on that box as a polyhedron; and a disc for a limit."""
+    bent = QuadraticForm(np.array([[[2.0, 0.0], [0.0, 0.0]]]), np.array([[-0.6, 0.1]]), np.zeros(1))
+    sides = bridle.Polyhedron([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, 1.0, 1.0, 1.0])
+    for domain in (bridle.Box(-1.0, 1.0, dim=2), sides):
+        np.testing.assert_allclose(best_of_each_round(lambda: [Round(bent, ())], domain).path, [[0.3, -1.0]], atol=1e-4)
+    disc = RoundQuadratic(np.array([2.0]), np.zeros((1, 2)), np.zeros((1, 2)), np.array([-0.25]))
+    round_ = best_of_each_round(lambda: [Round(AffineFunction(np.array([[0.0, 1.0]]), np.zeros(1)), (disc,))], bridle.Ball(2))
+    np.testing.assert_allclose(round_.path, [[0.0, -0.5]], atol=1e-4)
+
+
+def test_one_round_of_two_that_allows_nothing_is_enough():
+    limits = AffineFunction(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.5, 0.0]))
+    with pytest.raises(NoComparator, match="the constraint of 1 round"):
+        best_of_each_round(lambda: [Round(AffineFunction(np.ones((2, 2)), np.zeros(2)), (limits,))], bridle.Ball(2))
+
+
+def test_the_violation_is_the_largest_of_all_blocks():
+    box, s = bridle.Box(-1.0, 1.0, dim=2), 1e-7
+    blocks = [
+        Round(AffineFunction(np.array([[-1.0, 1.0]]), np.zeros(1)), (AffineFunction(np.array([[5.0, 0.0]]), np.array([offset])),))
+        for offset in (5.0 * (1.0 + s), -9.0)
+    ]
+    assert best_of_each_round(lambda: blocks, box).violation == pytest.approx(5.0 * s, rel=1e-6)
+
+
+def test_so_many_programs_are_solved_and_no_more(monkeypatch):
+    rows = AffineRows(np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.full((1, 2), -0.25))
+    blocks = [Round(AffineFunction(-np.ones((1, 2)), np.zeros(1)), (rows,))] * 2
+    monkeypatch.setattr(each_round, "MOST_PROGRAMS", 2)
+    assert len(best_of_each_round(lambda: blocks, bridle.Ball(2)).path) == 2
+    monkeypatch.setattr(each_round, "MOST_PROGRAMS", 1)
+    with pytest.raises(NoComparator, match="programs are solved for 1 at most"):
+        best_of_each_round(lambda: blocks, bridle.Ball(2))
+
+
+# --- formulas, without the programs that would make up for a wrong one ------------------------------------------------------------------
+
+
+def formula(domain, targets, normals, offsets, curvature=0.5):
+    """What the formula says of (curvature/2) |x - target|^2 under <normal, x> + offset <= 0, one row a round."""
+    targets, normals = np.array(targets), np.array(normals)
+    cost = RoundQuadratic(np.full(len(targets), curvature), targets, 0.0 * targets, np.zeros(len(targets)))
+    block = Round(cost, (AffineFunction(normals, np.array(offsets)),))
+    return each_round._by_formula(batch(block), domain, np.tile(domain.center(), (len(targets), 1)))
+
+
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_the_nearest_point_is_found_along_a_side_that_the_cut_all_but_follows(size):
+    s = 1e-6
+    found = formula(bridle.Box(0.0, size, dim=2), [[size, 0.0]], [[s, 1.0]], [-0.5 * s * size])
+    np.testing.assert_allclose(found, [[0.5 * size, 0.0]], atol=1e-3 * size)
+
+
+def test_the_nearest_point_to_a_target_outside_or_in_the_middle_is_found():
+    box = bridle.Box(-0.5, 0.5, dim=2)
+    np.testing.assert_allclose(formula(box, [[30.0, 0.2]], [[1.0, 0.0]], [0.0]), [[0.0, 0.2]], atol=1e-7)
+    np.testing.assert_allclose(formula(box, [[0.0, 0.0]], [[1.0, 0.0]], [0.25]), [[-0.25, 0.0]], atol=1e-7)
+
+
+ROUNDS = [  # slope, normal, offset, and the lowest point
+    ("ball", [0.0, 1.0], [3.0, 0.0], 0.0, [0.0, 2.0 - np.sqrt(3.0)]),  # cut off at x_1 = 0
+    ("ball", [1.0, 0.0], [3.0, 0.0], 0.0, [-1.0, 2.0]),  # the cut is not in the way
+    ("ball", [-2.0, 0.0], [0.5, 0.0], -1.0, [2.0, None]),  # straight onto the cut
+    ("ball", [-1.0, -1.0], [1.0, 0.0], 1.0, [-1.0, 2.0]),  # it only touches
+    ("box", [-1.0, -3.0], [1.0, 1.0], -2.0, [1.0, 1.0]),
+    ("box", [-3.0, -1.0], [1.0, 1.0], -2.0, [3.0, -1.0]),
+    ("box", [2.0, -1.0], [1.0, 1.0], -2.0, [0.0, 1.0]),
+    ("box", [-1.0, -2.0], [4.0, 0.0], 0.0, [0.0, 1.0]),  # it touches along a side
+    ("box", [-1.0, 0.1], [1.0, 1.0], 1.0, [0.0, -1.0]),  # it touches at a corner
+    ("box", [-2e5, -1e5], [4.0, 0.0], 0.0, [0.0, 1.0]),  # costs of any size, and none
+    ("box", [-2e-5, 1e-5], [4.0, 0.0], 0.0, [0.0, -1.0]),
+    ("box", [0.0, 0.0], [4.0, 0.0], 0.0, [0.0, None]),
+    ("simplex", [-3.0, -2.0], [1.0, 0.0], -0.25, [0.25, 0.75]),
+    ("simplex", [-2.0, -3.0], [1.0, 0.0], -0.25, [0.0, 1.0]),
+    ("simplex", [-2.0, -3.0], [0.0, 1.0], 0.0, [1.0, 0.0]),  # it touches at a corner
+]
+WHERE = {"ball": bridle.Ball(radius=2.0, center=[1.0, 2.0]), "box": bridle.Box([0.0, -1.0], [4.0, 1.0]), "simplex": bridle.Simplex(2)}
+
+
+@pytest.mark.parametrize("place", WHERE)
+def test_the_lowest_points_are_found_by_the_formula_itself(place):
+    """Alone and all together; what one round's cut does is nothing to the others."""
+    cases = [case for case in ROUNDS if case[0] == place]
+    _, slopes, normals, offsets, points = zip(*cases, strict=True)
+    for rows in ([i] for i in range(len(cases))), [range(len(cases))]:
+        for some in rows:
+            limit = AffineFunction(np.array([normals[i] for i in some]), np.array([offsets[i] for i in some]))
+            block = Round(AffineFunction(np.array([slopes[i] for i in some]), np.zeros(len(some))), (limit,))
+            found = each_round._by_formula(batch(block), WHERE[place], np.tile(WHERE[place].center(), (len(some), 1)))
+            for x, i in zip(found, some, strict=True):
+                wanted = [a if b is None else b for a, b in zip(x, points[i], strict=True)]
+                np.testing.assert_allclose(x, wanted, atol=1e-6)
+                assert WHERE[place].contains(x, 1e-9)
+
+
+@pytest.mark.parametrize("curvature", [0.5, 1.0, 3.0])
+def test_curved_and_flat_quadratics_have_a_formula_each(curvature):
+    np.testing.assert_allclose(formula(bridle.Ball(2), [[0.3, -0.2]], [[1.0, 0.0]], [-0.9], curvature), [[0.3, -0.2]], atol=1e-9)
+    flat = RoundQuadratic(np.zeros(2), np.zeros((2, 2)), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    found = each_round._by_formula(batch(Round(flat, ())), bridle.Ball(2), np.zeros((2, 2)))
+    np.testing.assert_allclose(found, [[-1.0, 0.0], [0.0, -1.0]], atol=1e-12)
+    mixed = RoundQuadratic(np.array([curvature, 0.0]), np.zeros((2, 2)), np.array([[0.0, 0.0], [0.0, 1.0]]), np.zeros(2))
+    assert each_round._by_formula(batch(Round(mixed, ())), bridle.Ball(2), np.zeros((2, 2))) is None
+
+
+def test_a_formula_that_ends_above_its_cut_says_nothing(monkeypatch):
+    monkeypatch.setattr(each_round, "FARTHEST", 1e-9)
+    assert formula(bridle.Ball(2), [[0.9, 0.0]], [[1.0, 0.0]], [0.5]) is None
+    np.testing.assert_allclose(
+        formula(bridle.Ball(2), [[-0.9, 0.0]], [[1.0, 0.0]], [0.5]), [[-0.9, 0.0]]
+    )  # where the cut is not in the way
+
+
+def test_no_formula_is_claimed_where_there_is_none():
+    slope, middle = AffineFunction(np.array([[0.0, 1.0]]), np.zeros(1)), np.zeros((1, 2))
+    bent = QuadraticForm(np.array([[[2.0, 0.0], [0.0, 0.0]]]), np.array([[-0.6, 0.1]]), np.zeros(1))
+    disc = RoundQuadratic(np.array([2.0]), np.zeros((1, 2)), np.zeros((1, 2)), np.array([-0.25]))
+    sides = bridle.Polyhedron([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, 1.0, 1.0, 1.0])
+    for block, domain in ((Round(bent, ()), bridle.Ball(2)), (Round(slope, (disc,)), bridle.Ball(2)), (Round(slope, ()), sides)):
+        assert each_round._by_formula(batch(block), domain, middle) is None
+    assert each_round._by_formula(batch(Round(slope, ())), bridle.Ball(2), middle).tolist() == [[0.0, -1.0]]

@@ -38,7 +38,7 @@ EXACT = 1e-7
 """Times the diameter: how far an answer of a formula may be above its cut for rounding."""
 
 FIRST = 1e8
-"""Times the cost's slope: what a cut's normal weighs where the cut only touches the domain, so that the limit is met before costs count."""
+"""What a cut's normal weighs against the cost's slope where the cut only touches the domain: the limit is met before costs count."""
 
 
 def best_of_each_round(blocks: Blocks, domain: Domain) -> BestPath:
@@ -110,6 +110,5 @@ def _lowest(domain: Domain, slopes: Array, normals: Array, levels: Array, room: 
 
 def _onto_touched(domain: Domain, slopes: Array, free: Array, normals: Array, levels: Array, room: Array) -> Array:
     """The free minimisers; where a cut only touches the domain, the best of the points where it does: of a box that is a face."""
-    lengths = norm(slopes)
-    touching = np.asarray(domain.linear_argmin(FIRST * where(lengths > 0.0, lengths, 1.0) * normals + slopes)) + 0.0 * free
+    touching = np.asarray(domain.linear_argmin(FIRST * normals + ratio(slopes, norm(slopes))))
     return where((room <= 0.0) & (dot(normals, free) > levels), touching, free)
