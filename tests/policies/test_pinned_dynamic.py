@@ -210,7 +210,7 @@ def test_no_distance_outside_is_charged_for_more_than_the_diameter():
 
 
 @pytest.mark.parametrize("size", [1.0, 1000.0])
-def test_the_way_back_along_a_side_is_long_where_the_limit_all_but_runs_along_it(size):
+def test_the_way_back_along_a_side_is_long(size):
     """s x_1 + x_2 <= s size / 2 with s = 1e-4, at the corner (size, 0) of a box that ends at x_2 = 0: a distance s size / 2 outside, and
     half the side to what is allowed. It is charged in full, but for distances of rounding, which count as what they are."""
     s, D = 1e-4, size * sqrt(2.0)
