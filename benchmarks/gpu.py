@@ -129,6 +129,7 @@ def largest_gap(policy: Any, problem: Any, rounds: int, **settings: Any) -> floa
     sums = max(
         float(np.abs(np.asarray(a) - np.asarray(b)).max() / max(1.0, np.abs(np.asarray(a)).max()))
         for a, b in zip(one.curve, three.curve, strict=True)
+        if b is not None  # how far decisions moved is kept with the decisions alone
     )
     return max(sums, float(np.abs(one.decisions - two.decisions).max() / np.abs(one.decisions).max()))
 

@@ -149,7 +149,16 @@ def markdown(rows: list[dict[str, object]]) -> str:
 
 def markdown_dynamic(rows: list[dict[str, object]]) -> str:
     """The table of `dynamic`: cost / violation a round, and its cost plus violation in units of that of the best of the grid."""
-    heads = ["task", "stream", "best of windows and restarts", '`window="auto"`', "`dynamic`", "ratio", "ratio at price 10"]
+    heads = [
+        "task",
+        "stream",
+        "best of windows and restarts",
+        '`window="auto"`',
+        "`dynamic`",
+        "ratio",
+        "ratio at price 10",
+        "ratio at price 100",
+    ]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in rows:
         found = row["found"]
@@ -163,7 +172,7 @@ def markdown_dynamic(rows: list[dict[str, object]]) -> str:
         chosen = best_of_all(found)
         cells = [f"{found[name][0]:.3f} / {found[name][1]:.4f}" for name in (chosen, "auto", "dynamic")]
         cells[0] += f" ({chosen})"
-        lines.append(f"| {row['task']} | {row['stream']} | " + " | ".join([*cells, ratio(1.0), ratio(10.0)]) + " |")
+        lines.append(f"| {row['task']} | {row['stream']} | " + " | ".join([*cells, ratio(1.0), ratio(10.0), ratio(100.0)]) + " |")
     return "\n".join(lines)
 
 

@@ -95,7 +95,7 @@ html_theme_options = {
     "show_nav_level": 1,
     "show_prev_next": False,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "frontier": [], "paper": [], "policies": [], "exponents": []},  # wide tables
     "footer_start": ["site-links"],
     "footer_end": ["copyright"],
     "pygments_light_style": "a11y-high-contrast-light",

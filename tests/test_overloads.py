@@ -35,7 +35,8 @@ def test_there_is_one_for_every_name_with_every_parameter():
     for name in names():
         one = text.partition(f'name: Literal["{name}"],')[2].partition(") -> Configured")[0]
         taken = set(re.findall(r"^    (\w+): ", one, flags=re.M))
-        assert taken - {"domain"} == {p.name for p in parameters(name)} | {"rules", "rules_per", "features"}
+        maps = set() if name in ("bandit1", "bandit2") else {"rules", "rules_per", "features"}  # which try points of the domain itself
+        assert taken - {"domain"} == {p.name for p in parameters(name)} | maps
     text = STUBS["problems"].read_text(encoding="utf-8")
     for name in problem_names():
         one = text.partition(f'name: Literal["{name}"],')[2].partition(") -> Problem")[0]

@@ -13,7 +13,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import bridle
 from bridle import advice, policies
@@ -110,6 +110,7 @@ class Setting(TypedDict):
     lower: str
     who: str
     policies: list[str]
+    here: NotRequired[str]
 
 
 class Measured(TypedDict):
@@ -119,6 +120,7 @@ class Measured(TypedDict):
     quantity: str
     measured: float | None
     horizons: list[int]
+    values: list[float]
 
 
 def frontier_rows() -> list[Setting]:
@@ -132,18 +134,23 @@ def frontier_markdown(rows: Sequence[Setting], found: Sequence[Measured]) -> str
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows:
         items = [policies.entry(name) for name in row["policies"]]
-        here = [f"`{item.name}`: {item.regret} / {item.violation}" for item in items]
-        seen = [text for item in items if (text := _exponents(item.name, found))]
+        here = [row["here"]] if "here" in row else [f"`{item.name}`: {item.regret} / {item.violation}" for item in items]
+        seen = [] if "here" in row else [text for item in items if (text := _exponents(item.name, found))]
         words = (row["setting"], row["feedback"], row["benchmark"], row["regret"], row["violation"], row["lower"], row["who"])
         lines.append("| " + " | ".join([*words, "<br>".join(here) or "not built", "<br>".join(seen) or "-"]) + " |")
     return "\n".join(lines)
 
 
 def _exponents(name: str, found: Sequence[Measured]) -> str:
-    """The exponents of a policy's regret and violation where it came closest to its bounds, and up to which T."""
-    mine = [row for row in found if row["policy"] == name]
-    texts = [f"{row['quantity']} {row['measured']:.2f}".replace("_", " ") for row in mine if row["measured"] is not None]
-    return f"`{name}`: {', '.join(texts)} (T to {max(row['horizons'][-1] for row in mine):,})" if texts else ""
+    """The exponents of a policy's regret and violation where it came closest to its bounds, and up to which T each."""
+    texts = []
+    for row in (row for row in found if row["policy"] == name):
+        none = row["measured"] is None
+        if none and row["values"][-1] > 0.0:
+            continue
+        figure = "at most 0" if none else f"{round(row['measured'] or 0.0, 2) + 0.0:.2f}"  # (no -0.00)
+        texts.append(f"{row['quantity'].replace('_', ' ')} {figure} (T to {row['horizons'][-1]:,})")
+    return f"`{name}`: {', '.join(texts)}" if texts else ""
 
 
 def written(page: str, table: str) -> str:

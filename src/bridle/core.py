@@ -616,6 +616,8 @@ class Bound(NamedTuple):
         The largest sum of a constraint's values over all rounds.
     squared : float, optional
         The largest sum of squared violations.
+    dynamic : float, optional
+        The most regret against the path of the best actions of each round, where its length is known, in units of cost.
     why : str, default ""
         Why there is no bound, where the theorem does not apply.
 
@@ -633,6 +635,7 @@ class Bound(NamedTuple):
     interval: Scalar | None = None
     soft: Scalar | None = None
     squared: Scalar | None = None
+    dynamic: Scalar | None = None
     why: str = ""
 
 
@@ -720,5 +723,5 @@ class Constants(TypedDict, total=False):
     observed_violation: Scalar
     cost_error: Scalar  # summed squared errors of predicted gradients of costs, and of predicted normals of violated constraints
     limit_error: Scalar
-    observed_size: Scalar  # the largest |f| or (g)^+ that a policy has seen, whose theorem needs a bound on both
+    observed_cost: Scalar  # the largest |f| that a policy has seen, whose theorem is about it
     curvature: Curvature  # of a session: `lipschitz` is then the longest gradient at a decision, not on the whole domain

@@ -209,6 +209,25 @@ def test_where_a_regret_is_not_known_all_are_ranked_by_cost():
     assert analysis.cost_notes(analysis.ranking(games[::2])) == []
 
 
+def test_where_dynamic_regret_is_known_and_regret_is_not_it_takes_its_place():
+    """Who violates much is not first for what that saves."""
+    moving = [("bold", -50.0, 74.0, -90.0), ("wise", 6.0, 1.0, 10.0), ("shy", 2.0, 16.0, 5.0)]
+    games = [game(name, None, ccv, cost=cost, dynamic_regret=regret) for name, regret, ccv, cost in moving]
+    assert ranks(games) == {"bold": (3, True), "wise": (1, True), "shy": (2, True)}
+    ranked = analysis.ranking(games)
+    assert {row["ranked_by"] for row in ranked} == {"dynamic regret"}
+    assert {row["label"]: (row["score"], row["regret_lost"]) for row in ranked} == {
+        "bold": (74.0, 0.0),
+        "wise": (6.0, 6.0),
+        "shy": (16.0, 2.0),
+    }
+    assert analysis.cost_notes(ranked) == [f"p, T = 100: {analysis.BY_PATH}"]
+    known = [row | {"regret": 0.0} for row in games]  # then regret is what counts
+    assert {row["ranked_by"] for row in analysis.ranking(known)} == {"regret"}
+    one = [*games[:2], games[2] | {"dynamic_regret": None}]
+    assert {row["ranked_by"] for row in analysis.ranking(one)} == {"cost"}
+
+
 def test_medians_are_over_seeds_and_bounds_hold_where_they_hold_for_every_seed():
     held = {"regret_bound": 10.0, "regret_bound_holds": True}
     games = [game("a", float(r), float(v), seed, **held) for seed, (r, v) in enumerate([(1, 9), (2, 3), (30, 6)])]

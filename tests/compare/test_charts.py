@@ -85,6 +85,17 @@ def test_what_is_not_known_is_said():
     assert alone[0].notes[-1] == "There is no regret to draw here."
 
 
+def test_the_trade_off_draws_what_policies_are_ranked_by():
+    rows = [game("a", None, np.sqrt, seed, dynamic_regret=regret) for seed, regret in enumerate((-4.0, 3.0, 20.0))]
+    chart = chart_of([*rows, game("b", None, lambda t: 2.0 * t, dynamic_regret=-50.0)], "tradeoff")
+    first, second = chart.marks
+    assert (chart.title, chart.y.title) == ("Dynamic regret against CCV", "dynamic regret (units of total cost)")
+    assert (first.label, first.x, first.y, first.rank, second.y) == ("a", 10.0, 3.0, 1, -50.0)
+    assert first.seeds == [(10.0, -4.0), (10.0, 3.0), (10.0, 20.0)]
+    assert "Dynamic regret below zero: b." in chart.notes
+    assert chart_of([row | {"regret": 1.0} for row in rows], "tradeoff").title == "Regret against CCV"
+
+
 def test_one_seed_has_no_band():
     one = chart_of([game("a", np.sqrt, np.sqrt)], "regret")
     assert one.marks[0].low == one.marks[0].high == one.marks[0].y

@@ -181,6 +181,10 @@ def test_what_is_not_known_makes_a_page():
     assert "The score is the larger of total cost above the lowest and CCV" in text
     assert analysis.BY_COST not in read(ROWS).text
     assert "the front of cost against CCV:" in text
+    moving = read([row | {"dynamic_regret": None if row["does_not_apply"] else -1.0 - row["ccv"]} for row in rows]).text
+    assert analysis.BY_PATH in moving
+    assert "The score is the larger of dynamic regret and CCV" in moving
+    assert re.search(r"first: median dynamic regret .[\d.]+ \(below zero, which counts as zero\), CCV", moving)
     assert "the front of regret against CCV:" in read(ROWS).text
 
 

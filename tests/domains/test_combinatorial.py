@@ -220,12 +220,26 @@ def test_what_is_no_combinatorial_domain_is_refused(make, message):
 
 
 def test_a_combinatorial_domain_says_how_it_is_made():
-    roads = bridle.Paths([("s", "a"), ("a", "t")], "s", "t")
-    assert repr(roads) == "Paths([(0, 1), (1, 2)], 0, 2)"
-    assert records.same(eval(repr(roads), {"Paths": bridle.Paths}), roads)
+    roads = bridle.Paths([("s", "a"), ("a", "t"), ("s", "t")], "s", "t")
+    assert repr(roads) == "Paths([('s', 'a'), ('a', 't'), ('s', 't')], 's', 't')"
+    grid = bridle.Paths([((0, 0), (0, 1)), ((0, 1), np.int64(7))], (0, 0), 7)
+    assert repr(grid) == "Paths([((0, 0), (0, 1)), ((0, 1), 7)], (0, 0), 7)"
+    assert repr(bridle.Paths([(0, 1), (1, 2)], 0, 2)) == "Paths([(0, 1), (1, 2)], 0, 2)"
+    assert repr(bridle.Paths([(5, 3), (3, 4)], 5, 4)) == "Paths([(5, 3), (3, 4)], 5, 4)"
+    nowhere = object()  # no text stands for it: its place does
+    assert repr(bridle.Paths([("s", nowhere), (nowhere, "t")], "s", "t")) == "Paths([(0, 1), (1, 2)], 0, 2)"
+    trees = bridle.SpanningTrees([("c", "b"), ("a", "b"), ("é", "c")])
+    assert repr(trees) == "SpanningTrees([('c', 'b'), ('b', 'a'), ('c', 'é')])"
+    for domain in (roads, grid, trees):
+        assert records.same(eval(repr(domain), {"Paths": bridle.Paths, "SpanningTrees": bridle.SpanningTrees}), domain)
     assert repr(bridle.Matchings(3)) == "Matchings(3)"
     assert repr(bridle.Matchings(2, 4)) == "Matchings(2, 4)"
-    assert repr(bridle.SpanningTrees([("a", "b"), ("c", "b")])) == "SpanningTrees([(0, 1), (1, 2)])"
+
+
+def test_a_saved_session_knows_the_names_of_nodes(tmp_path):
+    roads = bridle.Paths([("home", "bridge"), ("bridge", "work"), ("home", "work")], "home", "work")
+    bridle.Session(bridle.policy("wang2025-squared", roads, horizon=10)).save(tmp_path / "s.json")
+    assert repr(bridle.Session.load(tmp_path / "s.json").policy.domain) == repr(roads)
 
 
 @pytest.mark.parametrize("name", ["diamond", "wide", "bridged"])

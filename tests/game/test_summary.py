@@ -20,7 +20,7 @@ def test_lists_of_facts():
     assert facts.MEASURED == ("cost", "regret", "ccv", "ccv_max", "soft_violation", "interval_violation", "squared_ccv", "movement")
     assert facts.BOUNDED == (
         ("regret", "regret_bound"), ("ccv", "ccv_bound"), ("interval_violation", "interval_bound"), ("soft_violation", "soft_bound"),
-        ("squared_ccv", "squared_bound"), ("movement", "movement_bound"),
+        ("squared_ccv", "squared_bound"), ("dynamic_regret", "dynamic_bound"), ("movement", "movement_bound"),
     )  # fmt: skip
     assert tuple((measured, f"{bound}_paper") for measured, bound in facts.BOUNDED[:3]) == facts.PAPER_BOUNDED
     assert tuple((bound, f"{bound}_holds") for _, bound in facts.BOUNDED) == facts.HELD

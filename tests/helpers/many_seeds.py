@@ -44,7 +44,7 @@ def stage_of(kind: str, d: int, k: int, T: int, scale: float = 1.0, seed: int = 
     far = domain.project(domain.center() + domain.diameter() * rng.standard_normal(d))
     feasible = domain.center() + rng.uniform(0.2, 0.9) * (far - domain.center())
     facts = {"lipschitz": scale, "diameter": domain.diameter(), "bound": 2.0 * scale * domain.diameter(), "constraints": k, "convex": True,
-             "feasible": feasible, "observed_size": 0.0}  # fmt: skip
+             "feasible": feasible}  # fmt: skip
     return Attack(domain, feasible, scale, k, T, facts, moves)
 
 
@@ -75,7 +75,8 @@ def in_expectation(name: str, at: Attack, seeds: Any, **settings: Any) -> dict[s
         over = np.maximum(tried.g if tried.g.ndim == 3 else tried.g[:, None], 0.0)
         hard, squared = hard + over.mean(axis=1), squared + (over.max(axis=2) ** 2).mean(axis=1)
         state = record.update(state, tried)
-    bound = bridle.policy(name, at.domain, horizon=at.T, seed=0, **told, **settings).bound(at.constants, at.T)
+    costs = {"observed_cost": float(np.mean(state.observed_cost))} if hasattr(state, "observed_cost") else {}
+    bound = bridle.policy(name, at.domain, horizon=at.T, seed=0, **told, **settings).bound(at.constants | costs, at.T)
     assert not bound.why, bound.why
     seen = {"regret": regret, "ccv": hard.max(axis=1), "squared": squared}
     return {

@@ -348,6 +348,21 @@ def test_a_round_that_is_forgotten_is_not_played_again():
     assert session.dropped == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["bandit1", "bandit2"])
+def test_while_a_round_waits_no_other_is_shown_or_evaluated(name):
+    n = 1 if name == "bandit1" else 2
+    more = {"bound": 2.0} if n == 1 else {}
+    session, asked = bridle.Session(bridle.policy(name, bridle.Ball(2), horizon=50, lipschitz=1.0, **more)), []
+    ticket = session.ask(points=n)
+    for verb in (session.decide, lambda: session.step(lambda x: asked.append(x) or 0.1)):
+        with pytest.raises(InputError, match=f"policy {name} plays one round at a time: ticket 1 waits, observe it first"):
+            verb()
+    assert not asked
+    session.observe(f=[0.1] * n, g=[[0.2]] * n, ticket=ticket)
+    session.step(lambda x: asked.append(x) or 0.1)
+    assert (session.rounds, len(asked)) == (2, n)
+
+
 REFUSED = {
     "policy bandit2 tries 2 points a round: begin it with ask": lambda s: s.decide(),
     "points must be 2 for policy bandit2, which tries 2 points a round, not 1": lambda s: s.ask(),
@@ -390,10 +405,8 @@ def test_nothing_else_tries_points(tmp_path):
     policy = bridle.policy("bandit2", bridle.Ball(2), horizon=50, lipschitz=1.0)
     with pytest.raises(InputError, match="engine must be 'python' in a session of policy bandit2"):
         bridle.Session(policy, engine="numba")
-    with pytest.raises(InputError, match="policy must see gradients in a session that is kept in a database; bandit2 tries points"):
-        bridle.Session.open(f"sqlite:///{tmp_path}/s.db", "a", policy=policy)
     with bridle.Session.open(f"sqlite:///{tmp_path}/s.db", "a", policy=bridle.policy("anytime", bridle.Ball(2))) as durable:
-        with pytest.raises(InputError, match="points must be 1 in a session that is kept in a database, not 2"):
+        with pytest.raises(InputError, match="points must be 1 for policy anytime, which plays its decision, not 2"):
             durable.ask(points=2)
         assert durable.ask(points=1).x.shape == (2,)
     with pytest.raises(InputError, match="rules cannot be given: policy bandit2 tries points of the domain itself"):

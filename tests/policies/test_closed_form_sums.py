@@ -209,7 +209,7 @@ def test_a_bound_after_a_billion_rounds_takes_no_time_and_no_memory(name):
             "observed_violation": 2.0,
             "shortfall": 0.1,
             "below": 0.0,
-            "observed_size": 1.0,
+            "observed_cost": 1.0,
         }  # where a bound is about what a run shows
         bound = policy.bound({**problem.constants, "rewards": 1.0, "Psi": 1.0, "first": 0.5, **shown}, t)
         seconds, (_, peak) = time.perf_counter() - began, tracemalloc.get_traced_memory()

@@ -279,3 +279,11 @@ def evolved(seed, T=120, generations=12, moving=True):
 @pytest.mark.parametrize("moving", [True, False])
 def test_evolution_finds_no_script_above_the_bound(moving):
     assert 0.0 < evolved(3, moving=moving) <= 1.0
+
+
+def test_without_a_feasible_action_regret_is_bounded_against_paths():
+    problem = bridle.problem("jumping-limits", horizon=1000, dim=2)
+    bound = bridle.policy("dynamic", problem.domain, lipschitz=1.0).bound(problem.constants, 1000)
+    assert bound.regret is None
+    assert bound.ccv is not None
+    assert bound.why.endswith("regret is bounded against paths alone (`dynamic_bound`)")

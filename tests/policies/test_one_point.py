@@ -48,7 +48,7 @@ def adversary(x: float, t: int) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("settings", [{}, {"V": 2.0}, {"delta": 0.3}, {"delta": 0.9, "V": 0.3}])
 def test_every_direction_played_out_keeps_the_proof(settings):
-    """The expectation over all 2^T games, with nothing sampled: lines (2), (3) and (4) of the proof, and the bound."""
+    """The expectation over all 2^T games, with nothing sampled: lines (2), (3) and (4) of the proof, and the bound. No cost is above 1."""
     record = line(**settings)
 
     def step(node, t):
@@ -79,12 +79,14 @@ def test_every_direction_played_out_keeps_the_proof(settings):
     assert lam == pytest.approx(0.5 / (K + B + F))
     regret, Q = mean(lambda s, smooth, *_: smooth), mean(lambda s, *_: s.Q)
     top = mean(lambda s, *_: lam * math.exp(lam * (s.Q + F)))
-    assert V * regret + mean(lambda s, a, b, weighted, d: weighted) <= K * (V + top) + top * B
-    assert V * regret + 0.5 * mean(lambda s, *_: math.exp(lam * s.Q)) <= 1.0 + V * K
+    on_costs = K / F
+    assert mean(lambda s, *_: s.observed_cost) <= 1.0
+    assert V * regret + mean(lambda s, a, b, weighted, d: weighted) <= V * on_costs + top * (K + B)
+    assert V * regret + 0.5 * mean(lambda s, *_: math.exp(lam * s.Q)) <= 1.0 + V * on_costs
     charged = mean(lambda s, a, played, *_: played)
     assert charged <= regret + T * delta * (1.0 + D / r) + 1e-12
     policy = bridle.policy("bandit1", bridle.Box([-1.0], [1.0]), horizon=T, lipschitz=1.0, bound=1.6, **settings)
-    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.3, "observed_size": 0.0, "feasible": np.array([AT]), "convex": True}
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.3, "observed_cost": 1.0, "feasible": np.array([AT]), "convex": True}
     bound = policy.bound(facts, T)
     assert charged <= bound.regret
     assert bound.ccv >= Q
@@ -141,64 +143,66 @@ def test_the_one_point_update_is_the_one_in_the_docstring(T):
 
 def test_the_one_point_bound_at_fixed_numbers():
     policy = bridle.policy("bandit1", bridle.Ball(3), horizon=10_000, lipschitz=3.0, bound=5.0)
-    facts = {"lipschitz": 3.0, "diameter": 2.0, "bound": 5.0, "observed_size": 0.0, "feasible": np.zeros(3), "convex": True}
+    facts = {"lipschitz": 3.0, "diameter": 2.0, "bound": 5.0, "observed_cost": 4.0, "feasible": np.zeros(3), "convex": True}
     delta = math.sqrt(math.sqrt(2.0) * 2.0 * 3.0 * 5.0 / (3.0 * 3.0)) / 10.0
     assert policy.record.delta == pytest.approx(delta)
     K, B, F, T = math.sqrt(2.0) * 2.0 * 3.0 * 5.0 * 100.0 / delta, 1e4 * delta * 3.0 * 2.25, 5.0, 1e4
     bound = policy.bound(facts, 10_000)
-    assert bound.regret == pytest.approx(min(K + 2.0 * (K + B + F) + T * delta * 9.0, 6.0 * T))
-    assert bound.ccv == pytest.approx(min(2.0 * (K + B + F) * math.log(2.0 + (K + 6.0 * T) / (K + B + F)), 5.0 * T))
+    assert bound.regret == pytest.approx(min(0.8 * K + 2.0 * (K + B + F) + T * delta * 9.0, 6.0 * T))
+    assert bound.ccv == pytest.approx(min(2.0 * (K + B + F) * math.log(2.0 + (0.8 * K + 6.0 * T) / (K + B + F)), 5.0 * T))
     long = bridle.policy("bandit1", bridle.Ball(3), horizon=10**12, lipschitz=3.0, bound=0.5)
     delta = math.sqrt(math.sqrt(2.0) * 2.0 * 3.0 * 0.5 / 9.0) * 10**-3.0
     K, B, T = math.sqrt(2.0) * 2.0 * 3.0 * 0.5 * 10**6 / delta, 1e12 * delta * 3.0 * 2.25, 1e12
-    bound = long.bound({**facts, "bound": 0.5}, 10**12)
-    assert bound.regret == pytest.approx(K + 2.0 * (K + B + 0.5) + T * delta * 9.0)
-    assert bound.ccv == pytest.approx(2.0 * (K + B + 0.5) * math.log(2.0 + (K + 1.0 * T) / (K + B + 0.5)))
-    assert bound.regret < 1.0 * T  # they say something
-    assert bound.ccv < 0.5 * T
+    for cost in (0.0, 0.25, 2.0):  # known from the game alone, below the largest constraint and above
+        bound = long.bound({**facts, "bound": 0.5, "observed_cost": cost}, 10**12)
+        assert bound.regret == pytest.approx(2.0 * cost * K + 2.0 * (K + B + 0.5) + T * delta * 9.0)
+        assert bound.ccv == pytest.approx(2.0 * (K + B + 0.5) * math.log(2.0 + (2.0 * cost * K + 6.0 * T) / (K + B + 0.5)))
+        assert bound.regret < 1.0 * T  # they say something
+        assert bound.ccv < 0.5 * T
+    several = long.bound({**facts, "bound": 0.5, "observed_cost": np.array([0.0, 2.0])}, 10**12)
+    assert several.regret[1] - several.regret[0] == pytest.approx(4.0 * K)
 
 
 def test_the_one_point_bound_is_void_where_it_must_be():
-    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "observed_size": 0.0, "feasible": np.zeros(2), "convex": True}
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "observed_cost": 0.0, "feasible": np.zeros(2), "convex": True}
     make = lambda **more: bridle.policy("bandit1", bridle.Ball(2), **{"horizon": 100, "lipschitz": 1.0, "bound": 1.0} | more)  # noqa: E731
     assert not make().bound(facts, 100).why
     assert "more than the policy was told" in make(bound=0.5).bound(facts, 100).why
-    assert "the largest |f| or |g| is not known" in make().bound({k: v for k, v in facts.items() if k != "bound"}, 100).why
-    assert "the largest |f| or |g|" in make().bound({**facts, "observed_size": 1.1}, 100).why
+    assert "the largest |g| is not known" in make().bound({k: v for k, v in facts.items() if k != "bound"}, 100).why
+    assert "shows in a game only" in make().bound({k: v for k, v in facts.items() if k != "observed_cost"}, 100).why
     assert make().bound({**facts, "convex": False}, 100).why == "a cost or a constraint is not convex"
-    assert "shows in a game only" in make().bound({k: v for k, v in facts.items() if k != "observed_size"}, 100).why
     assert "the Lipschitz constant is 9" in make().bound({**facts, "lipschitz": 9.0}, 100).why
     huge = make(V=1e50).bound(facts, 100)
     assert huge.ccv is None
     assert "V is so large" in huge.why
     session = bridle.Session(make())
-    session.observe(f=0.9, g=[-3.0, 0.8])
+    session.observe(f=-70.0, g=[-3.0, 0.8])
     assert session._parts.alarms == []
-    session.observe(f=-1.5, g=[0.1, 0.2])
-    assert session.state.observed_size == 1.5
-    assert "of size 1.5 was seen, and the policy was told 1" in session._parts.alarms[0].text
+    session.observe(f=0.9, g=[0.1, 1.5])
+    assert (session.state.observed_cost, session.state.worst) == (70.0, 1.5)
+    assert "a constraint's value of 1.5 was seen, and the policy was told 1" in session._parts.alarms[0].text
     with pytest.raises(InputError, match="delta must be below 1"):
         make(delta=1.5)
 
 
 def test_the_one_point_bound_on_a_small_ball():
     """r = 0.2, where D/r, D r and D differ; G D below F and above it, so that each trivial bound is met."""
-    facts = {"lipschitz": 2.0, "diameter": 0.4, "bound": 0.6, "observed_size": 0.0, "feasible": np.zeros(2), "convex": True}
+    facts = {"lipschitz": 2.0, "diameter": 0.4, "bound": 0.6, "observed_cost": 0.3, "feasible": np.zeros(2), "convex": True}
     policy = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10**14, lipschitz=2.0, bound=0.6)
     T, delta = 1e14, math.sqrt(math.sqrt(2.0) * 0.4 * 2.0 * 0.6 / (2.0 * 3.0)) * 10**-3.5
     K, B = math.sqrt(2.0) * 0.4 * 2.0 * 0.6 * 1e7 / delta, T * delta * 2.0 * (2.0 + 1.0 / 3.0)
     bound = policy.bound(facts, 10**14)
-    assert bound.regret == pytest.approx(K + 2.0 * (K + B + 0.6) + T * delta * 2.0 * 3.0)
-    assert bound.ccv == pytest.approx(2.0 * (K + B + 0.6) * math.log(2.0 + (K + 0.8 * T) / (K + B + 0.6)))
+    assert bound.regret == pytest.approx(0.5 * K + 2.0 * (K + B + 0.6) + T * delta * 2.0 * 3.0)
+    assert bound.ccv == pytest.approx(2.0 * (K + B + 0.6) * math.log(2.0 + (0.5 * K + 0.8 * T) / (K + B + 0.6)))
     few = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10, lipschitz=2.0, bound=3.0).bound({**facts, "bound": 3.0}, 10)
     assert (few.regret, few.ccv) == (pytest.approx(8.0), pytest.approx(8.0))  # G D a round
     few = bridle.policy("bandit1", bridle.Ball(2, radius=0.2), horizon=10, lipschitz=2.0, bound=0.3).bound({**facts, "bound": 0.3}, 10)
-    assert (few.regret, few.ccv) == (pytest.approx(6.0), pytest.approx(3.0))  # 2 F and F a round
+    assert (few.regret, few.ccv) == (pytest.approx(8.0), pytest.approx(3.0))  # G D and F a round
 
 
 def test_the_one_point_bound_ends_where_the_proof_does():
     """The largest Lipschitz constant for which lam e^{lam F} (K + B) <= 1/2."""
-    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "observed_size": 0.0, "feasible": np.zeros(2), "convex": True}
+    facts = {"lipschitz": 1.0, "diameter": 2.0, "bound": 1.0, "observed_cost": 0.0, "feasible": np.zeros(2), "convex": True}
     policy = bridle.policy("bandit1", bridle.Ball(2), horizon=4, lipschitz=1.0, bound=1.0)
     lam, delta = policy.record.lam, policy.record.delta
     K, per = math.sqrt(2.0) * 2.0 * 2.0 * 2.0 / delta, 4.0 * delta * (2.0 + 1.0 / 3.0)
@@ -206,23 +210,23 @@ def test_the_one_point_bound_ends_where_the_proof_does():
     assert most > 1.0
     assert not policy.bound({**facts, "lipschitz": most * (1.0 - 1e-9)}, 4).why
     assert "more than the policy was told" in policy.bound({**facts, "lipschitz": most * (1.0 + 1e-9)}, 4).why
-    assert not policy.bound({**facts, "observed_size": 1.0 + 0.5e-9}, 4).why
-    assert policy.bound({**facts, "observed_size": 1.0 + 2e-9}, 4).why
+    assert not policy.bound({**facts, "bound": 1.0 + 0.5e-9}, 4).why
+    assert policy.bound({**facts, "bound": 1.0 + 2e-9}, 4).why
 
 
 def test_a_value_that_is_too_large_is_remembered():
     make = lambda bound: bridle.policy("bandit1", bridle.Ball(2), horizon=9, lipschitz=1.0, bound=bound).record  # noqa: E731
     record = make(2.0)
     state = record.init(np.zeros(2))
-    for f, g, largest in ((0.5, -9.0, 0.5), (-1.5, 0.1, 1.5), (0.2, 1.8, 1.8), (0.0, 0.0, 1.8)):
+    for f, g, largest in ((0.5, -9.0, (0.5, 0.0)), (-4.5, 0.1, (4.5, 0.1)), (0.2, 1.8, (4.5, 1.8)), (0.0, 0.0, (4.5, 1.8))):
         state = record.update(state, seen(np.zeros(2), f, g))
-        assert state.observed_size == largest
+        assert (state.observed_cost, state.worst) == largest
         assert record.alarm(state) is None
     for size, broken in ((2.0, False), (2.0 * (1.0 + 0.5e-9), False), (2.0 * (1.0 + 2e-9), True), (1.999, False)):
-        assert (record.alarm(state._replace(observed_size=size)) is not None) == broken
-    assert record.alarm(state._replace(observed_size=3.0)).voids_bound
+        assert (record.alarm(state._replace(worst=size)) is not None) == broken
+    assert record.alarm(state._replace(worst=3.0)).voids_bound
     swept = make([2.0, 3.0])
-    assert swept.alarm(state._replace(observed_size=np.array([[2.5], [1.0]]))) is not None
+    assert swept.alarm(state._replace(worst=np.array([[2.5], [1.0]]))) is not None
 
 
 @pytest.mark.parametrize("name", ["bandit1", "bandit2"])
@@ -372,7 +376,7 @@ def test_a_round_of_which_nothing_is_told_uses_up_its_direction():
     assert (passed.u == told.u).all()
     assert (passed.u != state.u).any()
     assert (passed.stream.a2 == told.stream.a2).all()
-    assert (passed.learner, passed.Q, passed.observed_size) == (state.learner, state.Q, state.observed_size)
+    assert passed._replace(u=state.u, stream=state.stream) == state
 
 
 def test_arms_are_pulled_as_often_as_they_weigh():

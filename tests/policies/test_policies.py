@@ -83,6 +83,16 @@ def test_its_entry_is_complete(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_none_is_no_value_of_a_setting_that_must_be_given(name):
+    required = [p.name for p in policies.parameters(name) if p.required]
+    domain = bridle.Simplex(2) if "simplex" in policies.entry(name).domains else bridle.Ball(2)
+    for missing in required:
+        told = {key: None if key == missing else 1.0 for key in required}
+        with pytest.raises(InputError, match=f"^policy {name} needs {missing}: "):
+            bridle.policy(name, domain, **told)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_its_variants_are_settings_it_takes(name):
     problem = place_for(name)
     for variant in policies.entry(name).variants:
@@ -355,3 +365,12 @@ def test_without_a_feasible_action_no_violation_is_bounded(name):
     bound = policy.bound(unknown, ROUNDS)
     assert bound._replace(why="", regret=None) == Bound()
     assert bound.why or policies.entry(name).violation == "-"  # what ignores the constraints has regret against any action
+
+
+def test_a_bound_takes_the_feasible_action_as_a_list():
+    known = {"lipschitz": 1.0, "diameter": 2.0**0.5, "constraints": 1}
+    for domain, action in ((bridle.Simplex(3), [0.25, 0.25, 0.5]), (bridle.Ball(3, radius=2.0**-0.5), [0.1, 0.2, 0.3])):
+        policy = bridle.policy("sinha2024", domain, horizon=50, lipschitz=1.0)
+        as_list, as_array = (policy.bound(known | {"feasible": each}, 50).ccv for each in (action, np.array(action)))
+        assert as_list == as_array > 0.0
+        assert policy.bound(known | {"feasible": [0.0, 0.0, 9.0]}, 50).why == "the policy's domain is not the problem's"

@@ -142,6 +142,9 @@ def test_bounds_at_fixed_numbers(k):
     assert float(steps_violation(policy.record, G, D, t)) == pytest.approx(queues, rel=1e-12)
     assert float(steps_violation(policy.record, G, D, 1)) == pytest.approx(sqrt(k) * G * D, rel=1e-12)
     assert float(path_regret(policy.record, G, D, t, P)) == pytest.approx(min(sum(parts) for parts in each), rel=1e-12)
+    assert bound.dynamic is None
+    assert policy.bound({**facts, "path": P}, t) == bound._replace(dynamic=float(path_regret(policy.record, G, D, t, P)))
+    assert policy.bound({**facts, "path": 1e9}, t).dynamic == G * D * t
     assert policy.bound({**facts, "time_varying": True}, t).why == "the constraints change from round to round"
     assert policy.bound({**facts, "affine": False}, t).why == "a constraint is not affine: the bound needs form='function'"
     assert policy.bound({**facts, "lipschitz": 1.71}, t).why == "the policy was told too small a Lipschitz constant"

@@ -120,8 +120,26 @@ def test_dynamic_keeps_its_bounds_where_the_path_is_known(name):
         trace = bridle.play(bridle.policy("dynamic", problem.domain, **told), problem)
         facts, P = summary(trace), problem.constants["path"]
         bound = dynamic_bound(40, lipschitz=1.0, diameter=problem.domain.diameter(), path=P, best_path=P, told=1.0)
-        assert facts["dynamic_regret"] <= bound.regret
+        assert facts["dynamic_regret"] <= facts["dynamic_bound"] <= bound.regret
+        assert facts["dynamic_bound_holds"]
         assert facts["ccv"] <= facts["ccv_bound"] <= bound.ccv
+
+
+def test_the_path_of_a_bound_is_that_of_the_game():
+    """The longest of all runs', none for more rounds than the problem was made for, and no bound with a price of moving."""
+    problem = bridle.problem("drifting-optimum", horizon=40, dim=3)
+    policy, seeds = bridle.policy("dynamic", problem.domain), range(4)
+    paths = [problem.with_seed(seed).constants["path"] for seed in seeds]
+    assert max(paths) > paths[0] * (1.0 + 1e-3)
+    made = bridle.play(policy, problem, seed=list(seeds))
+    alone = [bridle.play(policy, problem.with_seed(seed)) for seed in seeds]
+    longest = policy.bound({**problem.constants, "path": max(paths)}, 40).dynamic
+    assert summary(made)["dynamic_bound"] == pytest.approx([longest] * 4, rel=1e-12)
+    assert max(summary(trace)["dynamic_bound"] for trace in alone) == pytest.approx(longest, rel=1e-12)
+    longer = summary(bridle.play(policy, problem, horizon=80))
+    assert (longer["dynamic_regret"], longer["dynamic_bound"]) == (None, None)
+    priced = bridle.with_switching(problem, 0.5)
+    assert summary(bridle.play(bridle.policy("dynamic", priced.domain), priced))["dynamic_bound"] is None
 
 
 # --- the world at fixed numbers ---------------------------------------------------------------------------------------------------------

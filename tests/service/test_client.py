@@ -14,6 +14,8 @@ import pytest
 import bridle
 from bridle.service import exchange
 from bridle.service.exchange import RefusedByServer, Unanswered
+from bridle.service.limits import ServiceLimits
+from bridle.service.recipes import domain_of
 from bridle.service.talks import said_domain, said_event, said_session
 from helpers.fake_service import FakeService, hostile
 
@@ -345,12 +347,13 @@ def test_a_session_is_described_as_the_service_reads_it():
 
 
 def test_domains_are_described_by_the_arguments_that_make_them():
-    for domain in (bridle.Ball(2, radius=3.0), bridle.L1Ball(center=[1.0, 0.0]), bridle.Simplex(4, mass=2.0), bridle.Spectrahedron(3)):
-        said = said_domain(domain)
-        factory = {"ball": bridle.Ball, "l1ball": bridle.L1Ball, "simplex": bridle.Simplex, "spectrahedron": bridle.Spectrahedron}[
-            said.pop("kind")
-        ]
-        again = factory(**said)
+    roads = bridle.Paths(
+        [("home", "bridge"), ("home", "tunnel"), ("tunnel", "bridge"), ("bridge", "work"), ("tunnel", "work")], "home", "work"
+    )
+    trees = bridle.SpanningTrees([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")])
+    smooth = (bridle.Ball(2, radius=3.0), bridle.L1Ball(center=[1.0, 0.0]), bridle.Simplex(4, mass=2.0), bridle.Spectrahedron(3))
+    for domain in (*smooth, roads, trees, bridle.Matchings(2, 3)):
+        again = domain_of("domain", said_domain(domain), ServiceLimits())
         assert type(again) is type(domain)
         assert again.diameter() == domain.diameter()
         assert np.array_equal(again.center(), domain.center())

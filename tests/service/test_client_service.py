@@ -120,6 +120,76 @@ def test_prices_budgets_and_changed_limits(served):
             _ = remote.rates
 
 
+def test_the_next_decision_is_the_one_in_force(served):
+    """Whatever brings a decision along: not one from before what was said since, nor one of an answer that was given before."""
+    record = {"f": 0.3, "df": [1.0, 0.5, 0.0], "g": 0.1, "dg": [-1.0, 0.25, 0.0]}
+    with bridle.Client(served.url) as client:
+        remote, twin = client.create("in-force", "optimistic", BOX), bridle.Session(bridle.policy("optimistic", BOX))
+        remote.change_limit(0, offset=0.0, key="as it was")
+        for session in (remote, twin):
+            session.observe(**record)
+            x = session.decide(hint=[0.0, 0.0, 5.0])
+            assert np.array_equal(session.decide(), x)
+            session.observe(**record, **({"key": "second"} if session is remote else {}))
+        assert np.array_equal(remote.decide(), twin.decide())
+        for t in range(4):
+            for session in (remote, twin):
+                session.observe(**record | {"df": [0.0, t - 1.5, 0.0]})
+        again = client.session("in-force")  # of a program that was started anew, and says again what it does at its start
+        for verb in (lambda: again.change_limit(0, offset=0.0, key="as it was"), lambda: again.observe(**record, key="second")):
+            verb()
+            assert np.array_equal(again.decide(), twin.decide())
+        for session in (again, twin):
+            session.observe(**record)
+        assert np.array_equal(again.decide(), twin.decide())
+
+
+@pytest.mark.parametrize("name", ["bandit1", "bandit2"])
+def test_values_alone_are_what_they_are_in_python(served, name):
+    n = 1 if name == "bandit1" else 2
+    policy, rng = bridle.policy(name, BOX, horizon=100, lipschitz=3.0, **({"bound": 2.0} if n == 1 else {})), np.random.default_rng(8)
+    with bridle.Client(served.url) as client:
+        remote, twin = client.create(f"values-{n}", policy), bridle.Session(policy)
+        for t in range(12):
+            f, g = rng.normal(size=n), rng.normal(size=(n, 2))
+            for session in (remote, twin):
+                if t % 3 == 0 and n == 1:
+                    session.decide()
+                    session.observe(f=f[0], g=g[0])
+                    continue
+                ticket = session.ask(points=n)
+                if t % 4 == 2:
+                    session.forget(ticket)
+                else:
+                    session.observe(f=f, g=g, ticket=ticket)
+            if t == 5:
+                remote.close()  # it is opened again from its journal
+        assert (remote.rounds, remote.cost, remote.dropped) == (twin.rounds, twin.cost, twin.dropped)
+        assert np.array_equal(remote.violations, twin.violations)
+        (last,) = remote.last_rounds(1)
+        assert (last["f"], last["g"]) == (pytest.approx(f.mean()), pytest.approx(g.mean(axis=0)))
+        assert last["violation"] == pytest.approx(np.maximum(g, 0.0).mean(axis=0))
+        assert last["x"] == pytest.approx(np.atleast_2d(ticket.x).mean(axis=0))
+        assert np.array_equal(remote.ask(points=n).x, twin.ask(points=n).x)
+        assert remote.facts()["x"] is None
+        with pytest.raises(bridle.InputError, match=f"policy {name} plays one round at a time"):
+            remote.ask(points=n)
+
+
+def test_a_changed_domain_is_that_of_the_next_decision(served):
+    with bridle.Client(served.url) as client:
+        remote = client.create("smaller", "anytime", BOX)
+        for _ in range(3):
+            remote.observe(f=0.3, df=[1.0, 0.5, 0.0], g=0.1, dg=[-1.0, 0.25, 0.0])
+        remote.change_domain(bridle.Box(0.25, 1.0, dim=3))
+        for _ in range(3):
+            assert remote.facts()["x"] is None
+            x = remote.decide()
+            assert (x >= 0.25 - 1e-9).all()
+            assert remote.facts()["x"] == x.tolist()
+            remote.observe(f=0.3, df=[1.0, 0.5, 0.0], g=0.1, dg=[-1.0, 0.25, 0.0])
+
+
 def test_a_batch_is_its_events_one_by_one(served):
     rng = np.random.default_rng(5)
     records = [feedback(rng) for _ in range(20)]

@@ -13,6 +13,8 @@ from bridle.service.recipes import domain_of, gates_of, session_name, session_re
 SMALL = ServiceLimits(dim=100, constraints=10, rules=20)
 BOX = {"kind": "box", "low": 0.0, "high": 40.0, "dim": 2}
 
+ROADS = [["home", "bridge"], ["home", "tunnel"], ["tunnel", "bridge"], ["bridge", "work"], ["tunnel", "work"]]
+
 DOMAINS = [
     ({"kind": "ball", "dim": 3, "radius": 2.0}, lambda: bridle.Ball(3, 2.0)),
     ({"kind": "ball", "center": [1.0, 2.0]}, lambda: bridle.Ball(center=[1.0, 2.0])),
@@ -27,6 +29,10 @@ DOMAINS = [
      lambda: bridle.Halfspace([1.0, 1.0], 1.0, bridle.Box(0.0, 40.0, dim=2))),
     ({"kind": "product", "domains": [BOX, {"kind": "simplex", "dim": 2}]},
      lambda: bridle.Product(bridle.Box(0.0, 40.0, dim=2), bridle.Simplex(2))),
+    ({"kind": "paths", "edges": ROADS, "source": "home", "target": "work"}, lambda: bridle.Paths(ROADS, "home", "work")),
+    ({"kind": "matchings", "rows": 2, "columns": 3}, lambda: bridle.Matchings(2, 3)),
+    ({"kind": "matchings", "rows": 2}, lambda: bridle.Matchings(2)),
+    ({"kind": "spanningtrees", "edges": [["a", "b"], ["b", "c"], ["c", "a"]]}, lambda: bridle.SpanningTrees([(0, 1), (1, 2), (2, 0)])),
 ]  # fmt: skip
 
 
@@ -62,6 +68,17 @@ def nested(depth):
         ({"kind": "ball", "center": {"a": 1}}, "must be a number, a name, or a list"),
         ({"kind": "box", "low": 1.0, "high": 0.0, "dim": 1}, "the box is empty"),
         ({"kind": "halfspace", "a": [1.0], "b": 1.0, "within": 5}, "domain.within must be a table"),
+        ({"kind": "paths", "edges": ROADS, "source": "home"}, "of kind paths needs target"),
+        ({"kind": "paths", "edges": "home", "source": 0, "target": 1}, "domain.edges must be a list"),
+        ({"kind": "paths", "edges": [["a"]], "source": "a", "target": "b"}, "domain of kind paths: edges must be pairs"),
+        ({"kind": "paths", "edges": [["a", "b"], ["b", "a"]], "source": "a", "target": "b"}, "edges must have no cycle"),
+        ({"kind": "paths", "edges": [[0, 1]] * 101, "source": 0, "target": 1}, "number of domain.edges must be at most 100"),
+        ({"kind": "matchings", "rows": 11}, "domain.rows times domain.columns must be at most 100"),
+        ({"kind": "matchings", "rows": 1, "columns": 1e300}, "domain.rows times domain.columns must be at most 100"),
+        ({"kind": "matchings", "rows": "2"}, "domain.rows must be a number"),
+        ({"kind": "matchings", "rows": 3, "columns": 2}, "columns must be 3 or above"),
+        ({"kind": "spanningtrees", "edges": [["a", "b"], ["c", "d"]]}, "no way leads from 'a' to 'c'"),
+        ({"kind": "spanningtrees", "edges": [[["a"], "b"]]}, "edges must be pairs of numbers or names"),
     ],
 )
 def test_a_bad_domain_is_one_sentence(said, sentence):

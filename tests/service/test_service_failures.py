@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from bridle.core import InputError
 from bridle.database import StoreError, open_store
-from bridle.service import writer
+from bridle.service import asked, writer
 from helpers.serving import ROUND, create, serving, state_of
 
 
@@ -45,6 +46,22 @@ class Faults:
             self.after -= 1
             raise StoreError("the connection is lost", certain=False)
         return found
+
+
+def test_a_session_that_was_broken_off_in_the_middle_is_made_again(db, monkeypatch):
+    with serving(db) as server, server.client() as client:
+        create(client)
+        assert observe(client, "first").json()["round"] == 1
+        own = asked.next_decision
+
+        def once(core):
+            monkeypatch.setattr(asked, "next_decision", own)
+            raise InputError("it cannot be shown")
+
+        monkeypatch.setattr(asked, "next_decision", once)
+        assert observe(client, "second").status_code == 422  # after it was applied in memory: nothing of it is in the journal
+        assert [observe(client, "second").json()["round"] for _ in range(2)] == [2, 2]
+        assert client.get("/v1/sessions/shop").json()["round"] == 2
 
 
 def test_a_client_that_asks_alone_does_not_hold_up_others(db, monkeypatch):

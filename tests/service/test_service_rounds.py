@@ -361,6 +361,36 @@ def test_changes_and_rounds_given_up_that_come_again_are_answered_as_at_first(cl
     assert client.get(f"/v1/sessions/{name}").json()["violations"] == [pytest.approx(violated + ROUND["g"][0] + 0.25)]
 
 
+@pytest.mark.parametrize("last", ["observe", "decide"])
+def test_a_batch_that_comes_again_ends_as_it_did(client, name, last):
+    create(client, name, policy="optimistic")
+    said = {"decide": {"kind": "decide", "hint": {"df": [0.1, 0.2]}}, "observe": {"kind": "observe", **ROUND}}
+    body = {"events": [said["observe"], said[last]], "key": "both"}
+    first = post(client, name, "batch", body)
+    for t in range(3):
+        post(client, name, "observe", ROUND | {"df": [0.1 * t, -1.0]})
+    assert post(client, name, "batch", body) == first
+    assert first["next"] is not None
+
+
+@pytest.mark.parametrize("let_go", [False, True], ids=["at-once", "opened-again"])
+def test_feedback_that_changes_a_decision_that_was_said_of_is_taken(client, name, let_go):
+    create(client, name)
+    post(client, name, "observe", ROUND)
+    first, second = (post(client, name, "ask", {})["ticket"] for _ in range(2))
+    known = {"known": {"A": [[1.0, 0.0]], "b": [0.2]}}
+    post(client, name, "decide", known)
+    told = [post(client, name, "observe", ROUND | {"ticket": first}) for _ in range(2)]
+    assert told == [{"round": 2, "next": None}] * 2  # the copy that played it plays next, and was told of no limit
+    if let_go:
+        client.delete(f"/v1/sessions/{name}").raise_for_status()
+    assert client.get(f"/v1/sessions/{name}").json()["x"] is None
+    assert "must be given again" in post(client, name, "decide", {}, 422)["error"]
+    assert post(client, name, "forget", {"ticket": second}) == {"round": 2, "next": None}
+    assert post(client, name, "decide", known)["x"][0] <= 0.2 + 1e-9
+    assert post(client, name, "observe", ROUND)["round"] == 3
+
+
 def test_an_empty_batch_is_answered(client, name):
     create(client, name)
     assert post(client, name, "batch", {"events": []}) == {"answers": [], "refused": 0, "round": 0, "next": [0.0, 0.0]}

@@ -19,9 +19,12 @@ NOT_ON_AN_INTERVAL = {name for name in bridle.policies.names() if bridle.policie
 def contradict(session: bridle.Session, rounds: int) -> None:
     """x <= -1/2 and x >= 1/2 in turn."""
     for t in range(rounds):
-        x = session.decide()
         row = UNIT[t % 2]
-        session.observe(f=0.0, df=np.zeros(1), g=float(row @ x) + 0.5, dg=row)
+        if hasattr(session.policy.record, "points"):  # it sees values alone, at the points that it tries
+            session.step(lambda x: 0.0, [lambda x, row=row: float(row @ x) + 0.5])
+        else:
+            x = session.decide()
+            session.observe(f=0.0, df=np.zeros(1), g=float(row @ x) + 0.5, dg=row)
 
 
 def quietly(session: bridle.Session, rounds: int) -> bridle.Session:
@@ -150,6 +153,12 @@ ALARMS = [
     ("vaze2025", {"lipschitz": 1.0}, {"left_out": 1.0}, Alarm("", voids_bound=True)),
     ("vaze2025", {"lipschitz": 1.0}, {"lost": 1.0}, Alarm("", voids_bound=False)),
     ("hutchinson2025", {"horizon": 100, "lipschitz": 1.0, "slater": 0.5}, {"broken": 2.0}, Alarm("", voids_bound=True)),
+    ("dynamic", {}, {"infeasible": 3.0}, Alarm("", voids_bound=True, infeasible=True)),
+    ("optimistic", {}, {"infeasible": 3.0}, Alarm("", voids_bound=True, infeasible=True)),
+    ("wang2025-squared", {"horizon": 100}, {"limits": {"infeasible": 3.0}}, Alarm("", voids_bound=True, infeasible=True)),
+    ("sarkar2025", {"lipschitz": 1.0}, {"Q": 1e6}, Alarm("", voids_bound=True)),
+    ("yu2026", {"lipschitz": 1.0, "bound": 1.0}, {"Q": np.array([1e6])}, Alarm("", voids_bound=True)),
+    ("bandit1", {"horizon": 100, "lipschitz": 1.0, "bound": 1.0}, {"worst": 2.0}, Alarm("", voids_bound=True)),
     ("soft", {"lipschitz": 1.0, "bound": 2.0, "cap": 1.0}, {"capped": 1.0}, Alarm("", voids_bound=False)),
 ]
 
@@ -160,7 +169,8 @@ def test_which_alarm_ends_a_bound(name, settings, changed, expected):
     policy = bridle.policy(name, INTERVAL, **settings)
     state = policy.record.init(INTERVAL.center())
     assert policy.record.alarm(state) is None
-    alarm = policy.record.alarm(state._replace(**changed))
+    parts = {key: getattr(state, key)._replace(**to) if isinstance(to, dict) else to for key, to in changed.items()}
+    alarm = policy.record.alarm(state._replace(**parts))
     assert alarm.text
     assert alarm._replace(text="") == expected
 

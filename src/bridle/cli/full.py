@@ -27,7 +27,7 @@ def policy_page(facts: FullPolicyFacts) -> Group:
         *_lines([*guarantee(facts["name"]), *variants]),
         *_section("Update and guarantee", _lines([facts["theory"]]) if facts["theory"] else []),
         *_section("Parameters of bridle.policy", [_definitions(facts["parameters"])] if facts["parameters"] else []),
-        *_section("Parameters that every policy takes", [_definitions(facts["maps"])]),
+        *_section("Parameters that every policy takes", [_definitions(facts["maps"])] if facts["maps"] else []),
         *_section("What a session says to it", [_definitions(facts["session"])]),
         *_usage(facts["python"], facts["command"]),
     )

@@ -73,8 +73,13 @@ def command_for(policy: str) -> str:
     item = policies.entry(policy)
     if item.rewards:
         return ""
-    problem = "game" if item.domains == ("simplex",) else "fixed" if not item.time_varying else "halfspaces"
+    usual = "game" if item.domains == ("simplex",) else "fixed" if not item.time_varying else "halfspaces"
+    problem = MADE_FOR.get(policy, usual)
     return f"bridle play {problem} --policy {policy}{' --modulus 0.5' if item.strongly_convex else ''}"
+
+
+MADE_FOR = {"dynamic": "jumping-limits", "experts": "experts", "optimistic": "hints", "yu2026": "tangent --set noise=0"}
+"""Problems that show what a policy is for, where it is for more than the usual ones; with their settings."""
 
 
 def parameter_facts(facts: ParameterFacts) -> ParameterFacts:
@@ -92,8 +97,8 @@ KNOWN = {
 """What `decide(known=...)` does, by whether the policy's state can move; None where that depends on what it is told."""
 
 
-def state_moves(name: str) -> bool | None:
-    """Whether the state of the policy, with nothing but what it must be told, can be moved to an action; None where it cannot be made."""
+def told_least(name: str) -> object:
+    """The record of the policy with nothing but what it must be told, on a small domain; None where it cannot be made so."""
     from bridle import policies
     from bridle.core import InputError
     from bridle.domains import Ball, Simplex
@@ -101,21 +106,40 @@ def state_moves(name: str) -> bool | None:
     domain = Simplex(2) if policies.entry(name).domains == ("simplex",) else Ball(2)
     told = {p.name: 2.0 for p in policies.parameters(name) if p.required}
     try:
-        record = policies.policy(name, domain, **told).record
+        return policies.policy(name, domain, **told).record
     except InputError:
         return None
-    start = domain.center()
-    return hasattr(record, "move") and record.move(record.init(start), start) is not None
+
+
+def state_moves(record: object) -> bool | None:
+    """Whether the state of the policy can be moved to an action; None where that is not known."""
+    from bridle.policies.registry import domain_of, playing_record
+
+    domain = domain_of(record)
+    if record is None or domain is None:
+        return None
+    policy, start = playing_record(record), domain.center()
+    return hasattr(policy, "move") and policy.move(policy.init(start), start) is not None
 
 
 def session_words(name: str) -> list[ParameterFacts]:
     """What can be said to a session of the policy beside what was revealed, in the order in which it is said."""
+    from bridle import policies
+
+    record = told_least(name)
+    if policies.entry(name).tries_points:
+        seen = policies.entry(name).feedback
+        return [_said("points", f"ask: how many points the round tries, one a row of ticket.x; observe is told {seen}", "points")]
     words = {
         "rules": ("decide: what each rule proposes, one a row, where the policy was made with rules=", "action"),
         "features": ("decide: the numbers that are known of this round, where the policy was made with features=", "numbers"),
         "known": (
-            f"decide: limits of this round that are kept, a pair (A, b) for A x <= b or convex functions: {KNOWN[state_moves(name)]}",
+            f"decide: limits of this round that are kept, a pair (A, b) for A x <= b or convex functions: {KNOWN[state_moves(record)]}",
             "for b, that of A times an action",
+        ),
+        "hint": (
+            "decide: what is expected of this round: the cost's gradient, or a dict of df, g, dg and x, the action at which g is expected",
+            "as observe has them",
         ),
         "played": (
             "observe: the action that was played in place of the decision; values and gradients are then those at it, and the difference "
@@ -123,10 +147,11 @@ def session_words(name: str) -> list[ParameterFacts]:
             "action",
         ),
     }
-    return [
-        {"name": each, "required": False, "default": None, "help": help, "unit": unit, "values": "", "absent": "", "type": ""}
-        for each, (help, unit) in words.items()
-    ]
+    return [_said(each, *said) for each, said in words.items() if each != "hint" or hasattr(record, "hinted")]
+
+
+def _said(name: str, help: str, unit: str) -> ParameterFacts:
+    return {"name": name, "required": False, "default": None, "help": help, "unit": unit, "values": "", "absent": "", "type": ""}
 
 
 def full_problem(name: str) -> FullProblemFacts:

@@ -209,12 +209,14 @@ def _plain(core: ReplayedSession) -> Session:
 
 
 def _standing(core: ReplayedSession) -> dict[str, Any]:
+    from bridle.session.tried_points import as_asked
+
     session = _plain(core)
     costs, limits = session.dropped
     return {
         "events": core.seq,
         "rounds": session.rounds,
-        "decision": session._decision().tolist(),
+        "decision": (as_asked(session._stands_at()) if session._tries else session._decision()).tolist(),
         "cost": session.cost,
         "ccv": session.ccv,
         "violations": session.violations.tolist(),
@@ -235,8 +237,9 @@ def _table(facts: dict[str, Any]) -> Table:
         if key in facts:
             value = facts[key]
             table.add_row(key, plain_text(value) if isinstance(value, str) else "" if value is None else number(value))
-    shown = ", ".join(f"{value:.6g}" for value in facts["decision"][:8])
-    table.add_row("decision", shown + (" ..." if len(facts["decision"]) > 8 else ""))
+    points = facts["decision"] if isinstance(facts["decision"][0], list) else [facts["decision"]]  # several of a policy that tries them
+    shown = (", ".join(f"{value:.6g}" for value in x[:8]) + (" ..." if len(x) > 8 else "") for x in points)
+    table.add_row("decision", "; ".join(shown))
     for name, budget in facts["budgets"].items():
         gate = budget["facts"].get("gate", budget["facts"])
         table.add_row(f"budget {plain_text(name)}", f"{gate['spent'] * gate['unit']:.6g} spent of {gate['budget'] * gate['unit']:.6g}")
@@ -251,6 +254,7 @@ def _write_rounds(store: EventStore, name: str, file: str) -> int:
     from bridle.session import inspection
 
     validate.require_package("pyarrow", "report")
+    import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -272,7 +276,7 @@ def _write_rounds(store: EventStore, name: str, file: str) -> int:
             rows.clear()
 
         def put(entry: Any) -> None:
-            rows.append({key: value.tolist() if hasattr(value, "tolist") else value for key, value in entry.items()})
+            rows.append({key: value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value for key, value in entry.items()})
             if len(rows) == ROWS_AT_A_TIME:
                 flush()
 

@@ -15,6 +15,7 @@ from bridle.compare.rows import (
     BoundColumns,
     GameRow,
     MeasuredColumns,
+    MovingColumns,
     RangeColumns,
     RankedRow,
     finite,
@@ -30,7 +31,10 @@ from bridle.showing.marks import PowerLaw as PowerLaw
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""
 
-MEDIANS = (*get_type_hints(MeasuredColumns), *get_type_hints(BoundColumns), *get_type_hints(RangeColumns), "us_per_round")
+MEDIANS = (
+    *(name for columns in (MeasuredColumns, MovingColumns, BoundColumns, RangeColumns) for name in get_type_hints(columns)),
+    "us_per_round",
+)
 """The facts of which a ranking holds the median over seeds."""
 
 
@@ -114,7 +118,8 @@ RANKING = (
     "round, CCV over the most that one round can violate. A policy's score is the larger of the two, and the lowest score is first: little "
     "regret does not pay for violation, nor the other way round. Equal scores go by CCV, then by regret. A regret below zero counts as "
     "zero: it is bought with violation, or the fixed action that it is measured against is weak, and it earns nothing. Where the regret of "
-    "some policy is not known, the total cost above the lowest takes its place for all: then what is bought with violation counts."
+    "some policy is not known, dynamic regret takes its place for all, where that is known; else the total cost above the lowest does: "
+    "then what is bought with violation counts."
 )
 """How policies are ranked: the one wording of it."""
 
@@ -126,12 +131,12 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
 
     `RANKING` says how, in the words that tables, pages and the documentation show. CCV is the hard violation, the same for every policy
     whatever its theorem is about. Rounding counts as zero: a regret below 1e-6 of the total cost, to which the best action is found, or
-    of a round of the worst kind, and a CCV below 1e-9 of the worst kind a round. Where the regret of some policy is not known, the total
-    cost above the lowest takes its place for all of them (`ranked_by`). Where a problem does not say how large a round can be
-    (`cost_range` and `violation_range` of its rows), regret and CCV are compared as they are.
+    of a round of the worst kind, and a CCV below 1e-9 of the worst kind a round. Where the regret of some policy is not known, dynamic
+    regret takes its place for all of them, or else the total cost above the lowest (`ranked_by`). Where a problem does not say how large a
+    round can be (`cost_range` and `violation_range` of its rows), regret and CCV are compared as they are.
 
     So the order does not depend on the units of costs or constraints; no policy stands above one that is at least as good in both and
-    better in one; and where every regret is known, which of two policies is better depends on nobody else.
+    better in one; and where every regret, or every dynamic regret, is known, which of two policies is better depends on nobody else.
 
     `pareto` says that no other policy is at least as good in both and better in one. A policy that does not apply comes last, with the
     reason.
@@ -151,12 +156,16 @@ def ranking(rows: Iterable[GameRow]) -> list[RankedRow]:
 
 
 def cost_notes(ranked: Iterable[RankedRow]) -> list[str]:
-    """Where policies are ranked by cost in place of regret: a sentence for each problem and horizon."""
-    places = grouped((row for row in ranked if row["ranked_by"] == "cost"), lambda row: (problem_of(row), horizon_of(row)))
-    return [f"{problem}, T = {T:,}: {BY_COST}" for problem, T in places]
+    """Where policies are ranked by something else in place of regret: a sentence for each problem and horizon."""
+    others = (row for row in ranked if row["ranked_by"] in IN_PLACE)
+    places = grouped(others, lambda row: (problem_of(row), horizon_of(row), row["ranked_by"]))
+    return [f"{problem}, T = {T:,}: {IN_PLACE[str(by)]}" for problem, T, by in places]
 
 
+BY_PATH = "not every regret is known, so policies are ranked by dynamic regret, and CCV; dynamic regret below zero counts as zero"
 BY_COST = "not every regret is known, so policies are ranked by total cost above the lowest, and CCV; cost that violation saves counts"
+IN_PLACE = {"dynamic regret": BY_PATH, "cost": BY_COST}
+"""What is said where policies are ranked by something else than regret."""
 
 
 def quantiles(values: Iterable[object]) -> tuple[float | None, float | None, float | None]:
@@ -206,8 +215,8 @@ def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:
 
 
 def _beyond_rounding(row: RankedRow) -> tuple[float | None, float | None]:
-    """Regret and CCV with what is only rounding set to 0."""
-    regret, violation = row["regret"], row["ccv"]
+    """Regret, the dynamic one where policies are ranked by it, and CCV with what is only rounding set to 0."""
+    regret, violation = row["dynamic_regret"] if row["ranked_by"] == "dynamic regret" else row["regret"], row["ccv"]
     worst_cost, worst_violation = (unit([row], name) for name in get_type_hints(RangeColumns))
     return (
         None if regret is None else regret if abs(regret) > 1e-6 * max(worst_cost, abs(row["cost"] or 0.0)) else 0.0,
@@ -218,7 +227,10 @@ def _beyond_rounding(row: RankedRow) -> tuple[float | None, float | None]:
 def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
     """The policies of one problem and horizon in order, with `rank`, `score`, `pareto` and `ranked_by` filled in."""
     measured = [(row, cost) for row in contenders if (cost := row["cost"]) is not None and row["ccv"] is not None]
-    by = "cost" if any(row["regret"] is None for row, _ in measured) else "regret"
+    known = [all(row.get(name) is not None for row, _ in measured) for name in ("regret", "dynamic_regret")]
+    by = "regret" if known[0] else "dynamic regret" if known[1] else "cost"
+    for row, _ in measured:
+        row["ranked_by"] = by
     lowest = min((cost for _, cost in measured), default=0.0)
     scores = [(cost, *_beyond_rounding(row)) for row, cost in measured]
     pairs = [(cost - lowest if by == "cost" else regret, violation) for cost, regret, violation in scores]
@@ -228,7 +240,7 @@ def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
     for (row, _), order, own in zip(measured, orders, losses, strict=True):
         beaten = ((losses <= own).all(axis=1) & (losses < own).any(axis=1)).any()
         row["rank"], row["score"] = 1 + sum(other < order for other in orders), order[0]
-        row["pareto"], row["ranked_by"] = not bool(beaten), by
+        row["pareto"] = not bool(beaten)
         row["regret_lost"], row["ccv_lost"] = map(float, own)
     last = 1 + len(contenders)
     return sorted(contenders, key=lambda row: (row["rank"] or last, row["does_not_apply"] is not None))

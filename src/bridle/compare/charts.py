@@ -102,24 +102,28 @@ def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], p
 
 def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], medians: list[RankedRow], places: dict[str, int]) -> Chart:
     points = []
+    moving = any(row["ranked_by"] == "dynamic regret" for row in medians)
+    lost, name = ("dynamic_regret", "dynamic regret") if moving else ("regret", "regret")
     for row in medians:
-        if row["regret"] is None or row["ccv"] is None:
+        median = number_of(row, lost)
+        if median is None or row["ccv"] is None:
             continue
-        each = [(number_of(run, "ccv"), number_of(run, "regret")) for run in runs[row["label"]]]
+        each = [(number_of(run, "ccv"), number_of(run, lost)) for run in runs[row["label"]]]
         seeds = [(ccv, regret) for ccv, regret in each if ccv is not None and regret is not None]
+        low, _, high = analysis.quantiles(regret for _, regret in seeds)
         points.append(Point(
-            places[row["label"]], row["label"], row["ccv"], row["regret"], _band_of(row, "ccv"), _band_of(row, "regret"), seeds,
+            places[row["label"]], row["label"], row["ccv"], median, _band_of(row, "ccv"), (cast(float, low), cast(float, high)), seeds,
             cast(int, row["rank"]), row["pareto"],
         ))  # fmt: skip
     caption = (
-        "Final regret against final CCV of each policy, with its rank: the lower left is best. Both axes count rounds of the worst kind, "
+        f"Final {name} against final CCV of each policy, with its rank: the lower left is best. Both axes count rounds of the worst kind, "
         "as the ranking does, and each thin corner is one score: a policy inside of it ranks before one outside. Circles are medians over "
         "seeds, small dots single seeds. A ring: on the front, no other policy is as good in both and better in one. In the strip at the "
         "bottom regret is below zero: bought with violation, or measured against a weak fixed action; it counts as zero."
     )
     notes = [] if points else ["There is no pair of regret and CCV to draw here."]
     below = [point.label for point in points if point.y < -1e-9 * horizon]
-    notes += [f"Regret below zero: {', '.join(below)}."] if below else []
+    notes += [f"{name.capitalize()} below zero: {', '.join(below)}."] if below else []
     for same in grouped(points, lambda point: (point.x, point.y)).values():
         notes += [f"On one point: {', '.join(point.label for point in same)}."] if len(same) > 1 else []
     played = [row for row in medians if row["rank"] is not None]
@@ -128,10 +132,10 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
     most = max((max(ccv / units[0], regret / units[1]) for ccv, regret in pairs), default=0.0)
     most = most if most > 1e-9 * horizon else 1.0
     x, y = (
-        Axis(UNITS[name], "symlog", DECADES_DOWN * most * unit, most * unit)
-        for name, unit in zip(("ccv", "regret"), units, strict=True)
+        Axis(title, "symlog", DECADES_DOWN * most * unit, most * unit)
+        for title, unit in zip((UNITS["ccv"], "dynamic " * moving + UNITS["regret"]), units, strict=True)
     )  # fmt: skip
-    return Chart("tradeoff", problem, horizon, "Regret against CCV", caption, x, y, points, notes)
+    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", caption, x, y, points, notes)
 
 
 DECADES_DOWN = 1e-3

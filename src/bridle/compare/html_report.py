@@ -197,8 +197,10 @@ def _takeaway(ranked: list[RankedRow]) -> str:
     if len(first) > 1 and len(first) == sum(row["rank"] is not None for row in ranked):
         return f"At {horizon} all policies do equally well here: regret {_shown(best['regret'])}, CCV {_shown(best['ccv'])}."
     names = listing([f"<strong>{escape(row['label'])}</strong>" for row in first])
-    gained = "regret not known" if best["regret"] is None else f"regret {_shown(best['regret'])}"
-    gained += " (below zero, which counts as zero)" if best["regret"] is not None and best["regret"] < 0.0 == best["regret_lost"] else ""
+    by = "dynamic regret" if best["ranked_by"] == "dynamic regret" else "regret"
+    regret = best["dynamic_regret"] if by == "dynamic regret" else best["regret"]
+    gained = f"{by} not known" if regret is None else f"{by} {_shown(regret)}"
+    gained += " (below zero, which counts as zero)" if regret is not None and regret < 0.0 == best["regret_lost"] else ""
     others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
     front = f" Also on the front of {best['ranked_by']} against CCV: {escape(listing(others))}." if others else ""
     verb = "ranks" if len(first) == 1 else "rank"
@@ -257,12 +259,13 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
             own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
             score = "-" if row["score"] is None else _shown(row["score"], digits=3)
             cells = _measured(row, "regret") + _measured(row, "ccv")
-            cells += f"<td>{_shown(row['dynamic_regret'])}</td>" * moving
+            cells += f"<td>{_signed(row, row['dynamic_regret'], row['ranked_by'] == 'dynamic regret')}</td>" * moving
             cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
         lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
     runs = [row["runs"] for row in ranked if row["runs"]]
     seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
-    lost = "total cost above the lowest" if any(row["ranked_by"] == "cost" for row in ranked) else "regret"
+    ways = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}
+    lost = next((ways[row["ranked_by"]] for row in ranked if row["ranked_by"] in ways), "regret")
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of {lost} '
         "and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
@@ -290,9 +293,14 @@ def _measured(row: RankedRow, name: str) -> str:
     value, bound, power = (number_of(row, name + part) for part in ("", "_bound", "_exponent"))
     grows = "-" if power is None else f"t<sup>{power:.2f}</sup>"
     mark = ' <span title="above its bound">!</span>' if broken else ""
-    below = name == "regret" and value is not None and value < 0.0 and row["regret_lost"] == 0.0
-    shown = f'<span class="below-zero" title="{BELOW_ZERO}">{_shown(value)}</span>' if below else _shown(value)
+    shown = _signed(row, value, name == "regret")
     return f'<td{_class_if(broken, "broken")}>{shown}{mark}</td><td class="dim">{_shown(bound)}</td><td>{grows}</td>'
+
+
+def _signed(row: RankedRow, value: float | None, counts: bool) -> str:
+    """The number, slanted where it is a regret below zero that counts as zero."""
+    below = counts and value is not None and value < 0.0 and row["regret_lost"] == 0.0
+    return f'<span class="below-zero" title="{BELOW_ZERO}">{_shown(value)}</span>' if below else _shown(value)
 
 
 def _of_bound(bound: float | None) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import cast, get_type_hints
 
 from bridle import storage, validate
-from bridle.compare.rows import COLUMNS, GameRow, RangeColumns
+from bridle.compare.rows import COLUMNS, GameRow, MovingColumns, RangeColumns
 from bridle.core import InputError
 
 NAME = "results.parquet"
 """What the file is called in the folder of a comparison."""
 
-ADDED = tuple(get_type_hints(RangeColumns))
+ADDED = (*get_type_hints(RangeColumns), *get_type_hints(MovingColumns), "dynamic_why", "dynamic_bound_holds", "movement_bound_holds")
 """The columns that files of earlier versions do not have: 0.1.0 wrote all the others."""
 
 

@@ -44,6 +44,16 @@ class RangeColumns(TypedDict):
     violation_range: float | None
 
 
+class MovingColumns(TypedDict):
+    """Against the best action of each round, and how far these actions move; how far decisions moved; what bounds both."""
+
+    dynamic_regret: float | None
+    dynamic_bound: float | None
+    path_length: float | None
+    movement: float | None
+    movement_bound: float | None
+
+
 class MeasuredColumns(TypedDict):
     """The totals of the game."""
 
@@ -54,9 +64,6 @@ class MeasuredColumns(TypedDict):
     soft_violation: float | None
     interval_violation: float | None
     squared_ccv: float | None
-    dynamic_regret: float | None
-    path_length: float | None
-    movement: float | None
 
 
 class RateColumns(TypedDict):
@@ -81,7 +88,6 @@ class BoundColumns(TypedDict):
     interval_bound: float | None
     soft_bound: float | None
     squared_bound: float | None
-    movement_bound: float | None
     regret_bound_paper: float | None
     ccv_bound_paper: float | None
     interval_bound_paper: float | None
@@ -104,6 +110,7 @@ class HoldsColumns(TypedDict):
     interval_bound_holds: bool | None
     soft_bound_holds: bool | None
     squared_bound_holds: bool | None
+    dynamic_bound_holds: bool | None
     movement_bound_holds: bool | None
 
 
@@ -126,7 +133,7 @@ class CurveColumns(TypedDict):
     curve_ccv_bound: list[float | None]
 
 
-class FactColumns(SizeColumns, MeasuredColumns, RateColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
+class FactColumns(SizeColumns, MeasuredColumns, MovingColumns, RateColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
     """What a row takes from the summary of its game."""
 
 
@@ -136,7 +143,7 @@ class GameRow(CellColumns, FactColumns, CurveColumns, RangeColumns):
     bridle_version: str
 
 
-class RankedRow(MeasuredColumns, BoundColumns, HoldsColumns, RangeColumns):
+class RankedRow(MeasuredColumns, MovingColumns, BoundColumns, HoldsColumns, RangeColumns):
     """A policy on one problem and horizon: medians over its seeds, and its place among the others.
 
     `score` is in rounds of the worst kind (`analysis.RANKING`): the larger of `regret_lost` and `ccv_lost`. `native` is the violation

@@ -18,11 +18,11 @@ GameLike: TypeAlias = Mapping[str, object]
 
 NAMES = {
     "regret": "regret", "ccv": "CCV", "interval_violation": "interval violation", "soft_violation": "soft violation",
-    "squared_ccv": "squared CCV", "movement": "movement",
+    "squared_ccv": "squared CCV", "dynamic_regret": "dynamic regret", "movement": "movement",
 }  # fmt: skip
 """What is measured and bounded, as people call it."""
 
-MOVING = {"dynamic_regret": "dynamic regret", "path_length": "length of the best path"}
+MOVING = {"dynamic_regret": NAMES["dynamic_regret"], "path_length": "length of the best path"}
 """What is measured against the best action of each round, where that is known, as people call it."""
 
 QUANTITIES = tuple((measured, bound) for measured, bound in BOUNDED if f"{bound}_paper" in COLUMNS)
@@ -70,15 +70,14 @@ def game_table(facts: GameLike) -> Table:
     table.add_row("total cost", number(facts["cost"]), "", "", "")
     for measured, bound in BOUNDED:
         held = facts[f"{bound}_holds"]
-        if measured == "movement" and facts[measured] is None:  # it was not kept
+        if measured in ("dynamic_regret", "movement") and facts[measured] is None:  # no path is known, or it was not kept
             continue
         table.add_row(
             NAMES[measured], number(facts[measured]), number(facts[bound]), number(facts.get(f"{bound}_paper")),
             "" if held is None else "yes" if held else "NO",
         )  # fmt: skip
-    for name in MOVING:
-        if facts.get(name) is not None:
-            table.add_row(MOVING[name], number(facts[name]), "", "", "")
+    if facts.get("path_length") is not None:
+        table.add_row(MOVING["path_length"], number(facts["path_length"]), "", "", "")
     for limit, _, share, proved in _rates(facts):
         table.add_row(
             f"{limit}, share of rounds", number(share), number(proved), "", "" if proved is None else "yes" if share <= proved else "NO",

@@ -10,6 +10,7 @@ none are ``"ftpl"`` and ``"wang2025"``. All of them run on the Python engine onl
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Callable
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -39,10 +40,12 @@ class PathSet(NamedTuple):
     heads: Array
     middle: Array
     span: float
+    named: Array | None = None  # what the nodes are called (`spelled`); None: by their numbers
 
     def __repr__(self) -> str:
-        edges = [(int(a), int(b)) for a, b in zip(self.tails, self.heads, strict=True)]
-        return call("Paths", edges, 0, self.nodes - 1)
+        names = read(self.named, self.nodes)
+        edges = [(names[int(a)], names[int(b)]) for a, b in zip(self.tails, self.heads, strict=True)]
+        return call("Paths", edges, names[0], names[-1])
 
     @property
     def compiled(self) -> bool:
@@ -195,9 +198,11 @@ class SpanningTreeSet(NamedTuple):
     ends: Array  # (2, edges): the nodes that each edge joins
     middle: Array
     span: float
+    named: Array | None = None  # what the nodes are called (`spelled`); None: by their numbers
 
     def __repr__(self) -> str:
-        return call("SpanningTrees", [(int(a), int(b)) for a, b in self.ends.T])
+        names = read(self.named, int(self.ends.max()) + 1)
+        return call("SpanningTrees", [(names[int(a)], names[int(b)]) for a, b in self.ends.T])
 
     @property
     def compiled(self) -> bool:
@@ -298,6 +303,22 @@ def _conservation(paths: PathSet) -> tuple[Array, Array]:
     return rows, (np.arange(paths.nodes - 1) == 0) * 1.0
 
 
+def spelled(labels: list[object]) -> Array | None:
+    """The labels as the bytes of their Python text: a record holds numbers alone. None where they are their places, or no literals."""
+    plain = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    text = repr(plain)
+    try:
+        literal = literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+    return None if literal != plain or plain == list(range(len(plain))) else np.array(list(text.encode()), dtype=float)
+
+
+def read(named: Array | None, nodes: int) -> list[object]:
+    """The labels of so many nodes, from what `spelled` has made of them."""
+    return list(range(nodes)) if named is None else list(literal_eval(bytes(named.astype(int).tolist()).decode()))
+
+
 def numbered(
     name: str, edges: object, check: Callable[[object], tuple[object, object]]
 ) -> tuple[list[tuple[object, object]], list[object]]:
@@ -343,7 +364,7 @@ def network(edges: object, source: object, target: object) -> PathSet:
             )
     # Every node is on such a path now, so that the source is the only one without an edge into it, and stands first.
     share = np.array([before[tail] * after[head] / after[place[source]] for tail, head in zip(tails, heads, strict=True)])
-    return PathSet(tails.astype(float), heads.astype(float), share, _widest(tails, heads) ** 0.5)
+    return PathSet(tails.astype(float), heads.astype(float), share, _widest(tails, heads) ** 0.5, spelled(order))
 
 
 def _in_order(pairs: list[tuple[object, object]], labels: list[object]) -> list[object]:
@@ -423,16 +444,22 @@ def graph(edges: object) -> SpanningTreeSet:
             raise InputError(f"edges must differ, and {validate.show(pair)} is there twice: keep the cheaper of two edges yourself")
         seen.add(tuple(column))
     n, m = len(labels), len(pairs)
-    reached = {0}
-    for _ in range(n):
-        reached |= {int(node) for column in ends.T if reached & set(column.tolist()) for node in column}
+    joined: list[list[int]] = [[] for _ in range(n)]
+    for a, b in ends.T.tolist():
+        joined[a].append(b)
+        joined[b].append(a)
+    reached, left = {0}, [0]
+    while left:
+        beyond = [node for node in joined[left.pop()] if node not in reached]
+        reached.update(beyond)
+        left += beyond
     if len(reached) < n:
         apart = next(label for i, label in enumerate(labels) if i not in reached)
         raise InputError(f"edges must join all nodes, and no way leads from {validate.show(labels[0])} to {validate.show(apart)}")
     share, _ = _tree_means(np.zeros(m), ends)  # of all trees alike, those that have the edge; a bridge is in all of them
     bridges = int((share > 1.0 - 1e-9).sum())
     # Two trees differ in no bridge, and neither has an edge that the other lacks beyond the m - n + 1 that are left over.
-    return SpanningTreeSet(ends.astype(float), share, (2.0 * min(n - 1 - bridges, m - n + 1)) ** 0.5)
+    return SpanningTreeSet(ends.astype(float), share, (2.0 * min(n - 1 - bridges, m - n + 1)) ** 0.5, spelled(labels))
 
 
 def _tree_means(costs: Array, ends: Indices) -> tuple[Array, float]:

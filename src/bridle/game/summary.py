@@ -83,6 +83,7 @@ class GameFacts(TypedDict):
     interval_bound: Annotated[Figure, BoundOn("interval_violation")]
     soft_bound: Annotated[Figure, BoundOn("soft_violation")]
     squared_bound: Annotated[Figure, BoundOn("squared_ccv")]
+    dynamic_bound: Annotated[Figure, BoundOn("dynamic_regret")]
     movement_bound: Annotated[Figure, BoundOn("movement")]
     bound_why: str
     regret_bound_paper: Annotated[Figure, PaperBoundOn("regret")]
@@ -97,6 +98,7 @@ class GameFacts(TypedDict):
     interval_bound_holds: Annotated[bool | None, HoldsFor("interval_bound")]
     soft_bound_holds: Annotated[bool | None, HoldsFor("soft_bound")]
     squared_bound_holds: Annotated[bool | None, HoldsFor("squared_bound")]
+    dynamic_bound_holds: Annotated[bool | None, HoldsFor("dynamic_bound")]
     movement_bound_holds: Annotated[bool | None, HoldsFor("movement_bound")]
 
 
@@ -181,6 +183,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "interval_bound": figure(sharp.interval),
         "soft_bound": figure(sharp.soft),
         "squared_bound": figure(sharp.squared),
+        "dynamic_bound": figure(sharp.dynamic),
         "movement_bound": figure(farthest),
         "bound_why": sharp.why,
         "regret_bound_paper": figure(paper.regret),
@@ -195,6 +198,7 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "interval_bound_holds": _holds(interval, sharp.interval),
         "soft_bound_holds": _holds(soft, sharp.soft),
         "squared_bound_holds": _holds(squared, sharp.squared),
+        "dynamic_bound_holds": _holds(moving.regret, sharp.dynamic),
         "movement_bound_holds": _holds(movement, farthest),
     }
 
@@ -224,6 +228,7 @@ def bounds(trace: Trace, regret: Scalar | None = None, farthest: Scalar | None =
     if not price:
         return sharp, paper
     paper = paper._replace(regret=None, why=paper.why or "the theorem is about costs without the price of moving")
+    sharp = sharp._replace(dynamic=None)
     if sharp.regret is None:
         return sharp, paper
     if farthest is None:
@@ -278,8 +283,17 @@ def _moves(trace: Trace) -> bool:
 
 
 def _constants(trace: Trace) -> Constants:
-    """What the bounds of a game may use: the problem's constants, and what the policy took from the stream."""
-    return cast(Constants, {**trace.problem.constants, **constants_from(trace.state)})
+    """What the bounds of a game may use: the problem's constants, and what the policy took from the stream.
+
+    How far the best action of each round moves depends on the seed, and on the rounds: the longest way of all runs covers each of them.
+    """
+    constants = cast(Constants, {**trace.problem.constants, **constants_from(trace.state)})
+    if "path" in constants:
+        if trace.rounds > (trace.problem.horizon or 0):
+            del constants["path"]
+        elif len(trace.seeds) > 1:
+            constants["path"] = max(trace.problem.with_seed(seed).constants["path"] for seed in trace.seeds)
+    return constants
 
 
 def _surely(regret: Scalar | Sequence[float], cost: Scalar) -> NDArray[np.bool_]:

@@ -77,7 +77,7 @@ def excess(constants: Constants) -> float | str:
 
 STATE_CONSTANTS = (
     "V", "H", "first", "unseen", "Psi", "shortfall", "below", "observed_rounds", "observed_regret", "observed_violation",
-    "observed_size", "cost_error", "limit_error",
+    "observed_cost", "cost_error", "limit_error",
 )  # fmt: skip
 """The fields of a policy's state that its bound may be about: a game's own constants."""
 

@@ -17,7 +17,7 @@ Nothing has to be told: no horizon, no path, no Lipschitz constant. Units do not
 first that has, what was learned is put into its unit.) The proof needs no step below D / sqrt(2); those are for domains that are larger
 than they need be.
 
-Guarantee: `dynamic_bound`. For every T, any opponent and every path u_1, ..., u_T of actions, each of which keeps the limits of its own
+Guarantee: `dynamic_bound`. For every T, any adversary and every path u_1, ..., u_T of actions, each of which keeps the limits of its own
     round, with P = sum |u_{t+1} - u_t|,
 
     sum f_t(x_t) - f_t(u_t) + 2 sum M_t r_t <= D sqrt(sum L_t^2) (1.5 sqrt(1 + 2 P/D) + sqrt(4 + ln K)),    L_t <= |grad f_t| + 2.5 M_t.
@@ -255,36 +255,45 @@ def dynamic_bound(
     return Bound(regret, ccv=min(right_side(t, G, D, best_path, told) / (share * most) * (1.0 + log(most / least)), G * D * t))
 
 
+NOT_SHARED = "no action is known to satisfy every constraint"
+PATHS_ALONE = f"{NOT_SHARED}, so that regret is bounded against paths alone (`dynamic_bound`)"
 STEEP = "a cost may be steeper where it was not seen than twice the first gradient: with `lipschitz` told violation is bounded"
 
 
 def bound_of(policy: Configuration[Dynamic], constants: Constants, t: float) -> Bound:
-    """`dynamic_bound` for one action that keeps every limit, where there is one.
+    """`dynamic_bound` for one action that keeps every limit, where there is one, and for the best actions of each round.
 
-    Violation: by the path of the best actions of each round where the problem knows it (``constants["path"]``) and limits are affine, one a
-    round; else, and where that is less, by the regret of the game itself: 2 M_1 sum r_t <= right side - Regret.
+    How far those move is ``constants["path"]``, where the problem knows it. Violation: by that path where limits are affine, one a round;
+    else, and where that is less, by the regret of the game itself: 2 M_1 sum r_t <= right side - Regret.
     """
     if why := unsized(constants):
         return Bound(why=why)
     record, G, D = policy.record, constants["lipschitz"], constants["diameter"]
     if np.any(np.asarray(record.reach) < D * (1.0 - 1e-12)):
         return Bound(why=f"the domain's diameter is {D:.4g}, more than the policy was told")
-    known = constants.get("path") if constants.get("affine") and constants.get("constraints", 1) == 1 else None
+    path = constants.get("path")
+    known = path if constants.get("affine") and constants.get("constraints", 1) == 1 else None
     shared = constants.get("feasible") is not None
     behind = at_least(constants, G * D * t) if shared else np.inf
 
-    def one(reach: float, told: float, first: float, behind: float) -> tuple[float, float, str]:
-        """Regret, CCV (infinite: not bounded) and why, of one run."""
+    def one(reach: float, told: float, first: float, behind: float) -> tuple[float, float, float, str]:
+        """Regret, against the path too, CCV (infinite: not bounded) and why, of one run."""
         bound = dynamic_bound(t, lipschitz=G, diameter=reach, best_path=known, first=first, told=told)
         ccv, least = np.inf if bound.ccv is None else float(bound.ccv), max(told, first)
         ccv = ccv if least == 0.0 else min(ccv, G * (right_side(t, G, reach, 0.0, told) + behind) / (TOLL * least))
-        return min(float(bound.regret or 0.0), G * D * t), min(ccv, G * D * t) if np.isfinite(ccv) else ccv, bound.why
+        against = min(right_side(t, G, reach, path or 0.0, told), G * D * t)
+        return min(float(bound.regret or 0.0), G * D * t), against, min(ccv, G * D * t) if np.isfinite(ccv) else ccv, bound.why
 
     given = (flat(value) for value in (record.reach, record.floor, constants.get("first", 0.0), behind))
-    regret, ccv, whys = (np.array(part) for part in np.vectorize(one, otypes=[float, float, object])(*given))
+    regret, against, ccv, whys = (np.array(part) for part in np.vectorize(one, otypes=[float, float, float, object])(*given))
     bounded = bool(np.all(np.isfinite(ccv)))
-    why = "" if shared and bounded else str(whys.flat[0]) if shared else "no action is known to satisfy every constraint"
-    return Bound(flat(regret) if shared else None, ccv=flat(ccv) if bounded else None, why=why)
+    why = str(whys.flat[0]) if shared else PATHS_ALONE if bounded else NOT_SHARED
+    return Bound(
+        flat(regret) if shared else None,
+        ccv=flat(ccv) if bounded else None,
+        dynamic=None if path is None else flat(against),
+        why="" if shared and bounded else why,
+    )
 
 
 ENTRIES = (

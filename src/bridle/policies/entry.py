@@ -121,6 +121,11 @@ class Entry:
         here = "time-varying" if self.time_varying else "fixed"
         return here if here == self.paper_constraints else f"{self.paper_constraints} in the paper, {here} here"
 
+    @property
+    def tries_points(self) -> bool:
+        """Whether it sees values alone, at points that it tries around its decision."""
+        return self.feedback.startswith("values at")
+
     def words_for(self, parameter: str) -> ParameterWords:
         """What is said of this parameter: the entry's own words, else the policy's, else those that every policy shares."""
         for known in (self.words, OF_POLICY.get(self.name, {}), PARAMETER_WORDS):

@@ -17,7 +17,7 @@ its unit: units of costs, limits and actions do not matter.)
 
 Guarantee: `moving_bound`. Let the rounds fall into m intervals, and u_1, ..., u_T be a path that moves by at most delta D within each,
     delta < sqrt(2) - 1 (at 0: m - 1 jumps), each u_t keeping the limits of all rounds of its interval (with ``cuts=0``: of its own round
-    alone; no action has to be feasible for longer). Then, for every T and any opponent, up to logarithms,
+    alone; no action has to be feasible for longer). Then, for every T and any adversary, up to logarithms,
 
     sum f_t(x_t) - f_t(u_t) <= G D O(T^{3/4} sqrt(m)),      sum dist_t <= D O(T^{3/4} + sqrt(m T)),      CCV <= max |grad g| sum dist_t.
 

@@ -458,16 +458,16 @@ def policy(
         D, the domain's Euclidean diameter. Where not given: the domain's own diameter. Values: above 0. Unit:
         action.
     V : float or list of float, optional
-        The weight of the cost against the potential's slope. Where not given: the value of the theorem. Values:
-        above 0.
+        The weight of the cost against violations. Where not given: 10 / (D |first gradient|). Values: above 0.
+        Unit: 1 / cost.
     hint : str, optional
         What is expected of a round of which nobody has given a prediction. Default: last. Values: last (the
         gradients of the last round) or none.
     halfspace : bool, optional
         Project on the revealed halfspaces. Default: True. Values: True or False.
     cuts : int, optional
-        How many of the last violated halfspaces to keep. Where not given: 20, or 0 with drift. Values: a whole
-        number, 0 or above. Unit: halfspaces.
+        How many of the last violated halfspaces to keep. Where not given: 20. Values: a whole number, 0 or above.
+        Unit: halfspaces.
     constraints : int, optional
         k, how many constraints a round reveals. Where not given: any number. Values: a whole number, 1 or above.
         Unit: constraints.
@@ -2802,9 +2802,6 @@ def policy(
     V: Setting | None = None,
     delta: Setting | None = None,
     seed: Setting = 0,
-    rules: int | Sequence[object] | None = None,
-    rules_per: Literal["round", "coordinate"] | None = None,
-    features: int | None = None,
 ) -> Configured:
     """Two points a round, values alone.
 
@@ -2831,15 +2828,6 @@ def policy(
         below the radius of the ball inside the domain. Unit: action.
     seed : float or list of float, optional
         The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
-    rules : int or list, optional
-        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
-        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
-        Unit: rules.
-    rules_per : str, optional
-        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
-    features : int, optional
-        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
-        none. Values: a whole number, 1 or above. Unit: numbers.
 
     Returns
     -------
@@ -2868,9 +2856,6 @@ def policy(
     V: Setting | None = None,
     delta: Setting | None = None,
     seed: Setting = 0,
-    rules: int | Sequence[object] | None = None,
-    rules_per: Literal["round", "coordinate"] | None = None,
-    features: int | None = None,
 ) -> Configured:
     """One point a round, values alone.
 
@@ -2890,8 +2875,7 @@ def policy(
         G, a Lipschitz constant of every cost and constraint on the domain. Must be given. Values: above 0. Unit:
         cost and constraint per unit of action.
     bound : float or list of float
-        F, the largest |f| and the largest |g| on the domain. Must be given. Values: above 0. Unit: cost and
-        constraint.
+        F, the largest |g| on the domain. Must be given. Values: above 0. Unit: constraint.
     V : float or list of float, optional
         The weight of the cost against the potential's slope. Where not given: lam, the rate of the exponential
         potential. Values: above 0. Unit: 1 / cost.
@@ -2900,15 +2884,6 @@ def policy(
         below the radius of the ball inside the domain. Unit: action.
     seed : float or list of float, optional
         The seed of the policy's own randomness. Default: 0. Values: a whole number, 0 or above.
-    rules : int or list, optional
-        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them
-        are played. Where not given: the policy decides by itself. Values: a whole number, 1 or above, or a list.
-        Unit: rules.
-    rules_per : str, optional
-        What has one mixture of the rules. Where not given: round. Values: round or coordinate (on a box).
-    features : int, optional
-        How many numbers are known of a round before acting: affine functions of them are played. Where not given:
-        none. Values: a whole number, 1 or above. Unit: numbers.
 
     Returns
     -------

@@ -258,7 +258,9 @@ class Configured:
         """No bound on a problem with another domain or number of constraints than the policy's."""
         D, point = constants.get("diameter"), constants.get("feasible")
         wider = D is not None and self.domain.diameter() > D * (1.0 + 1e-9)
-        if wider or (point is not None and len(point) == self.domain.dim and not self.domain.contains(point, 1e-6)):
+        if wider or (
+            point is not None and len(point) == self.domain.dim and not self.domain.contains(np.asarray(point, dtype=float), 1e-6)
+        ):
             return Bound(why="the policy's domain is not the problem's")
         own, k = constraints_of(self.record), constants.get("constraints")
         if own is not None and k is not None and k != own:
@@ -287,8 +289,7 @@ def _together(bounds: list[Bound]) -> Bound:
     alike = len({bound.why for bound in bounds}) == 1
     why = bounds[0].why if alike else "; ".join(f"run {i}: {bound.why}" for i, bound in enumerate(bounds) if bound.why)
     numbers = zip(*(bound[:-1] for bound in bounds), strict=True)
-    regret, ccv, interval, soft, squared = (joined(values) for values in numbers)
-    return Bound(regret, ccv, interval, soft, squared, why)
+    return Bound._make([*(joined(values) for values in numbers), why])
 
 
 def names() -> list[str]:
@@ -379,11 +380,14 @@ def parameters(name: str) -> list[Parameter]:
 def shared_parameters(name: str) -> list[Parameter]:
     """The parameters that every policy takes, less those that this one has itself: through which maps its rounds are played.
 
+    A policy that tries points of the domain itself takes none of them.
+
     >>> [p.name for p in shared_parameters("anytime")]
     ['rules', 'rules_per', 'features']
     """
     own, item = {p.name for p in parameters(name)}, entry(name)
-    return [_described(item, each, SETTING_TYPES[each], False, None) for each in SETTINGS if each not in own]
+    taken = () if item.tries_points else SETTINGS
+    return [_described(item, each, SETTING_TYPES[each], False, None) for each in taken if each not in own]
 
 
 def _described(item: Entry, name: str, annotation: str, required: bool, default: object) -> Parameter:
@@ -438,7 +442,7 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     domain = domain if through is None or own else through.inner
     for key in settings:
         validate.one_of(f"parameter of policy {name}", key, by_name)
-    missing = [p.name for p in by_name.values() if p.required and p.name not in settings]
+    missing = [p.name for p in by_name.values() if p.required and settings.get(p.name) is None]
     if missing:
         raise InputError(f"policy {name} needs {missing[0]}: {by_name[missing[0]].help}")
     canonical = {

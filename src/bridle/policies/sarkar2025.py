@@ -7,8 +7,8 @@
 Of several constraints the worst counts. `sinha2024` is the same with lam_T throughout: it must be told T. It needs a Lipschitz constant;
 `anytime`, which needs none, has squared distances in place of violations and halfspaces besides.
 
-Guarantee: `sarkar_bound`; at every t, with m = 1 where the policy was told G and D, any eta + eps < 1, h = (1 - eta - eps)/2 and
-    b = lam^2/(4 eta),
+Guarantee: `sarkar_bound`; at every t, for any eta + eps < 1, with h = (1 - eta - eps)/2 and b = lam^2/(4 eta), where the policy was told
+    G and D,
 
     Regret_t(u) <= (1/beta) (sqrt(t) + (eta + E_t)/V),     CCV_t <= (sqrt(t)/(lam beta)) ln(1 + (V beta G D t + V sqrt(t) + eta + E_t)/eps),
 
@@ -16,8 +16,8 @@ Guarantee: `sarkar_bound`; at every t, with m = 1 where the policy was told G an
     O(sqrt(t)) and the CCV O(sqrt(t) log t). Eta and eps are free: the function takes the best of some.
 Reference: D. Sarkar, A. Sinha. Optimal Anytime Algorithms for Online Convex Optimization with Adversarial Constraints. arXiv 2510.22579,
     2025. Theirs are the time-varying exponential Lyapunov function under AdaGrad, and the orders sqrt(t) and sqrt(t) up to logarithms. The
-    rate lam / sqrt(t), the weight at Q(t), all constants and the proof are ours, as their text was not at hand; so are the updates for
-    moving comparators and for predictions, which they have and this file does not.
+    rate lam / sqrt(t), the weight at Q(t), all constants and the proof are ours, as their text was not at hand. Their updates for moving
+    comparators and for predictions are not built here.
 
 Proof. Let y_s = lam_s Q(s), z_s = lam_s Q(s-1), W = w_1^2 + ... + w_t^2, and Y = sum of w_s beta (g_s)^+. For a feasible u the learner's
 regret and Minkowski's inequality give  V beta Regret_t(u) + Y <= V sqrt(t) + sqrt(W).  Weights need not grow: lam_s falls. But Phi_s is

@@ -24,7 +24,7 @@ box. A queue alone circles around a limit for ever: h, what the limit will be at
 gate H makes it free in the proof. Q falls with m where costs get steeper (L), so that no price jumps. With a `cap` on prices, Q_i <-
 min(Q_i, cap/m_i), L_i grows by what was cut, and h'_i is at most (cap/nu_i - Q_i)^+.
 
-Guarantee: `observed_regret` and `observed_violation`, after every round, against every opponent, in observed quantities: for every u in X
+Guarantee: `observed_regret` and `observed_violation`, after every round, against every adversary, in observed quantities: for every u in X
     that meets all limits of all rounds,  Regret_t(u) + sum_i m_i Q_i^2/2 <= B_t + E_t, and of every limit  sum_s g_{s,i}(x_s) <= Q_i + L_i;
     closed forms are `learner_bound`, `queue_bound`, `lost_bound`: O(T^{3/4}) up to logarithms where gradients are bounded and values do not
     vanish. With room to spare `price_bound` (one limit): violation O(sqrt(T log T)), regret O(sqrt(T) log T). With errors of mean 0 in the

@@ -213,6 +213,10 @@ OF_POLICY: dict[str, dict[str, ParameterWords]] = {
         "constraints": SEVERAL,
         "initial": _also("initial", meaning="what the sum of squared gradients of learner='adagrad' starts from"),
     },
+    "optimistic": {
+        "V": _also("V", meaning="the weight of the cost against violations", unit="1 / cost", absent="10 / (D |first gradient|)"),
+        "cuts": _also("cuts", absent="20"),
+    },
     "wang2025": {
         "preset": _also("preset", values="theory or practice (V = lam)"),
         "beta": _also(

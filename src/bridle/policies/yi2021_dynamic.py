@@ -213,14 +213,16 @@ def steps_violation(record: SeveralSteps, lipschitz: float, diameter: float, t: 
 
 
 def several_steps_bound(policy: Configuration[SeveralSteps], constants: Constants, t: float) -> Bound:
-    """`path_regret` against one action, and `steps_violation`; regret against longer paths is in the first."""
+    """`path_regret` against one action, and against the best actions of each round where their path is known; `steps_violation`."""
     record = policy.record
     if why := unmet(constants, fixed=True) or curved(record.inner.prox, constants):
         return Bound(why=why)
     G, D, k = constants["lipschitz"], constants["diameter"], len(record.each)
     if np.any(np.asarray(record.inner.gamma) ** 2 * k * G * G > 0.5 * (1.0 + 1e-12)):
         return Bound(why="the policy was told too small a Lipschitz constant")
-    return capped_bound(flat(path_regret(record, G, D, t)), flat(steps_violation(record, G, D, t)), G * D, 1.0, t)
+    bound = capped_bound(flat(path_regret(record, G, D, t)), flat(steps_violation(record, G, D, t)), G * D, 1.0, t)
+    path = constants.get("path")
+    return bound if path is None else bound._replace(dynamic=flat(np.minimum(path_regret(record, G, D, t, path), G * D * t)))
 
 
 ENTRIES = (

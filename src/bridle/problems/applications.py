@@ -1,6 +1,6 @@
 """Applications that the paper names: portfolios, data centres and a fair classifier on real data, and advertising on simulated auctions.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `portfolio`, `capacity`, `fair-classifier` | `RecordedRounds` | plays the rows of a data set |
 | `ad-pacing` | `ComputedRounds` of `Auctions` | computes the auctions of any slot of any day |

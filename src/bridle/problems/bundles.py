@@ -1,6 +1,6 @@
 """A combinatorial auction in which the auctioneer learns the limits of an allocation one by one.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `bundle-auctions` | `Proposals` | computes what the bidders answer to any proposal, every limit once in a period |
 
@@ -71,8 +71,8 @@ def bundle_auctions(
 
     x is the fraction of each bundle that is allotted to the bidder who asked for it, and f is minus the value of that as it is reported in
     the round, where a bundle is worth 1 on average. The g are `constraints` of the auction's limits, every one of which answers once in a
-    period: how much more of an item is allotted than there is, how many bundles more than one a bidder gets, or how much more he pays than
-    his `budget`, in budgets.
+    period: how much more of an item is allotted than there is, how many bundles more than one a bidder gets, or how much more than the
+    `budget` a bidder pays, in budgets.
     """
     n, m, each = validate.whole("bidders", bidders), validate.whole("items", items), validate.whole("bundles", bundles)
     k, number, T = validate.whole("constraints", constraints), validate.whole("seed", seed, 0), validate.whole("horizon", horizon)

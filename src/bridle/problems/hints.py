@@ -124,7 +124,7 @@ def hints(
 ) -> Problem:
     """The problem `halfspaces` with hints: before every decision somebody predicts the round's gradients.
 
-    x, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z, so that it is exact by default.
+    x is any action, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z: exact by default.
     """
     return with_hints(paper.halfspaces(horizon, seed, dim, modulus, constraints, slater, domain), truth, error)
 

@@ -1,4 +1,4 @@
-"""Problems with an opponent that tries to hurt.
+"""Problems with an adversary that tries to hurt.
 
 | problem | adversary | what it does |
 |---|---|---|

@@ -1,6 +1,6 @@
 """A shop and a page: revenue from a limited stock, and clicks with fair exposure, both of which the paper names.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `pricing` | `Shop` | draws the demand of any day, 28 days at a time |
 | `recommendation` | `Page` | draws the clicks and the attention of any hour, a day at a time |

@@ -1,6 +1,6 @@
 """A robot that drives the same way lap after lap, past obstacles that it sees only when it gets there.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `navigation` | `Laps` | draws the wind and the obstacles of any lap, 50 laps at a time |
 

@@ -1661,7 +1661,8 @@ def problem(
     x is the fraction of each bundle that is allotted to the bidder who asked for it, and f is minus the value of
     that as it is reported in the round, where a bundle is worth 1 on average. The g are `constraints` of the
     auction's limits, every one of which answers once in a period: how much more of an item is allotted than there
-    is, how many bundles more than one a bidder gets, or how much more he pays than his `budget`, in budgets.
+    is, how many bundles more than one a bidder gets, or how much more than the `budget` a bidder pays, in
+    budgets.
 
     Parameters
     ----------
@@ -1769,8 +1770,8 @@ def problem(
 ) -> Problem:
     """The problem `halfspaces` with hints: before every decision somebody predicts the round's gradients.
 
-    x, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with random z, so that
-    it is exact by default.
+    x is any action, f and g are those of `halfspaces`. A hint of a gradient p is truth p + error |p| z with
+    random z: exact by default.
 
     Parameters
     ----------

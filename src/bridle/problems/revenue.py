@@ -1,6 +1,6 @@
 """Revenue under a limited inventory: who is let in, before it is known how many will ask.
 
-| problem | opponent | what it does |
+| problem | adversary | what it does |
 |---|---|---|
 | `revenue` | `Airline` | draws the requests for the seats of any day, 28 days at a time |
 

@@ -7,8 +7,7 @@ says what is wrong with it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from itertools import chain
+from functools import lru_cache
 from struct import Struct
 from typing import Any
 
@@ -18,13 +17,15 @@ import numpy as np
 from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.database.rows import Event
+from bridle.game.totals import charged
 from bridle.ops import Array
 from bridle.service.auth import may, who
 from bridle.service.calls import Call, encode
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
-from bridle.service.hosted import Hosted, PlayedRound, VerbOutcome, next_decision
+from bridle.service.hosted import Hosted, PlayedRound, VerbOutcome, averages, next_decision
 from bridle.service.recipes import domain_of, proposals
 from bridle.service.schemas import (
+    AskBody,
     AskEvent,
     BidAnswer,
     Complaint,
@@ -44,6 +45,7 @@ from bridle.service.schemas import (
 from bridle.service.standings import stands
 from bridle.session.durable import DurableCore
 from bridle.session.rounds import put
+from bridle.session.tried_points import rows_of
 
 Verb = Callable[[DurableCore], VerbOutcome]
 """What is done to a session, in its turn and by one thread at a time."""
@@ -82,15 +84,15 @@ def deciding(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
     return verb
 
 
-def asking(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
+def asking(body: AskBody, key: str | None, hosted: Hosted) -> Verb:
     """A round whose feedback comes later."""
 
     def verb(core: DurableCore) -> VerbOutcome:
-        applied = core.ask(**before_acting(core, body), key=key)
-        ticket, x = applied.value.id, applied.value.x.tolist()
+        applied = core.ask(**before_acting(core, body), points=body.points, key=key)
+        ticket, x = applied.value.id, applied.value.x
         if len(hosted.waiting) <= core.session.pending:
-            hosted.waiting[ticket] = x
-        return VerbOutcome(encode(TicketAnswer(ticket, x)), applied.rows, applied.again)
+            hosted.waiting[ticket] = charged(x, 1).tolist()
+        return VerbOutcome(encode(TicketAnswer(ticket, x.tolist())), applied.rows, applied.again)
 
     return verb
 
@@ -121,7 +123,7 @@ def table(rows: list[list[float]]) -> Any:
         return rows
 
 
-@cache
+@lru_cache
 def packer(count: int) -> Callable[..., bytes]:
     """Writes so many floats one behind the other, as they are in memory."""
     return Struct(f"<{count}d").pack
@@ -136,17 +138,21 @@ def arrays_of(event: PlainEvent) -> tuple[Any, Any, Any, bytes | None]:
     d, k = len(df), len(g)
     if not d or not k or {*map(len, dg)} != {d} or len(dg) != k:
         return np.array(df), np.array(g), table(dg), None
-    written = packer(d + k + k * d)(*df, *g, *chain.from_iterable(dg))
+    whole = df + g
+    for row in dg:
+        whole += row
+    written = packer(len(whole))(*whole)
     numbers = np.frombuffer(written)
     return numbers[:d], numbers[d : d + k], numbers[d + k :].reshape(k, d), written
 
 
-def values_of(g: Any) -> list[float]:
-    """The values of the constraints of a round that was observed, to be shown."""
-    if g is None:
-        return []
-    found: list[float] = np.asarray(g, dtype=float).reshape(-1).tolist()
-    return found
+def values_of(core: DurableCore, f: Any, g: Any) -> tuple[float, list[float], list[float] | None]:
+    """The cost and the values of the constraints of a round that was observed, to be shown; and violations, where they are averages."""
+    if core.session._tries:
+        costs, g = rows_of(core.session._tries, f, g)
+        f = costs.mean()
+    values, violation = ([], None) if g is None else averages(np.asarray(g, dtype=float))
+    return float(f), values, violation
 
 
 class RoundNotes:
@@ -163,9 +169,9 @@ class RoundNotes:
         self.x = next_decision(self.core)
         return encode(RoundAnswer(self.core.session.rounds, self.x))
 
-    def keep(self, f: Any, g: list[float], ticket: int | None = None, played: Any = None) -> None:
+    def keep(self, f: float, g: list[float], violation: list[float] | None, ticket: int | None = None, played: Any = None) -> None:
         """Remember the round."""
-        self.hosted.remember(self.core, float(f), g, ticket, played if isinstance(played, list) else None)
+        self.hosted.remember(self.core, f, g, ticket, played if isinstance(played, list) else None, violation)
         self.hosted.decided = self.x
 
     def of_one(self, f: float, g: list[float]) -> RoundAnswer:
@@ -174,10 +180,10 @@ class RoundNotes:
         fast = session._live if session._boundary is None else None
         if fast is None:
             self.x = next_decision(self.core)
-            self.keep(f, g)
+            self.keep(f, g, None)
             return RoundAnswer(session.rounds, self.x)
         count, x = fast.rounds, fast.x.tolist()
-        hosted.rounds.append(put(PlayedRound, (count, hosted.decided, f, g, float(fast.cost), fast.hard.copy(), None)))
+        hosted.rounds.append(put(PlayedRound, (count, hosted.decided, f, g, float(fast.cost), fast.hard.copy(), None, None)))
         hosted.decided = x
         return RoundAnswer(count, x)
 
@@ -196,7 +202,7 @@ def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) ->
         )  # fmt: skip
         told = applied.answer or notes.answer()
         if not applied.again:
-            notes.keep(body.f, values_of(g), body.ticket, body.played)
+            notes.keep(*values_of(core, body.f, g), body.ticket, body.played)
             hosted.hear(core)
         return VerbOutcome(told, applied.rows, applied.again)
 
@@ -211,7 +217,7 @@ def observing_plainly(body: PlainBody, key: str | None, hosted: Hosted) -> Verb:
         applied = core.observe_numbers(*numbers) if key is None else core.observe(*numbers, key=key, answer=notes.answer)
         told = applied.answer or notes.answer()
         if not applied.again:
-            notes.keep(body.f, body.g)
+            notes.keep(body.f, body.g, None)
             hosted.hear(core)
         return VerbOutcome(told, applied.rows, applied.again)
 
@@ -242,7 +248,7 @@ def observing_many(events: Sequence[PlainEvent], hosted: Hosted, refused: list[t
     return verb
 
 
-def forgetting(ticket: int) -> Verb:
+def forgetting(ticket: int, hosted: Hosted) -> Verb:
     """A round given up."""
 
     def verb(core: DurableCore) -> VerbOutcome:
@@ -250,6 +256,7 @@ def forgetting(ticket: int) -> Verb:
             return encode(RoundAnswer(core.session.rounds, next_decision(core)))
 
         applied = core.forget(ticket, answer=answer)
+        hosted.waiting.pop(ticket, None)
         return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
 
     return verb
@@ -278,7 +285,8 @@ async def observe(call: Call) -> bytes:
 
 async def forget(call: Call) -> bytes:
     """POST .../forget."""
-    return await (await call.session()).play(forgetting(call.body.ticket))
+    hosted = await call.session()
+    return await hosted.play(forgetting(call.body.ticket, hosted))
 
 
 async def batch(call: Call) -> bytes:
@@ -307,7 +315,7 @@ def verb_of(event: DecideEvent | AskEvent | ObserveEvent | PlainEvent | ForgetEv
     if isinstance(event, ObserveEvent | PlainEvent):
         return observing(event, key, hosted)
     if isinstance(event, ForgetEvent):
-        return forgetting(event.ticket)
+        return forgetting(event.ticket, hosted)
     return asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, key, hosted)
 
 
@@ -331,7 +339,9 @@ def one_by_one(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
         raw = [msgspec.Raw(answer) for answer in answers]
         whole = {"answers": raw, "refused": len(refused), "round": core.session.rounds, "next": next_decision(core)}
         if again and not refused:  # all of it had been asked: it ends as it did
-            whole |= {name: value for name, value in msgspec.json.decode(answers[-1]).items() if name in ("round", "next")}
+            last = msgspec.json.decode(answers[-1])
+            if "round" in last:
+                whole |= {"round": last["round"], "next": last["next"] if "next" in last else last["x"]}
         return VerbOutcome(encode(whole), rows)
 
     return verb

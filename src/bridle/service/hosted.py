@@ -23,6 +23,7 @@ import numpy as np
 from bridle.core import InputError
 from bridle.database.rows import Event, Fenced, Found, Owned, StoreError
 from bridle.database.store import EventStore
+from bridle.game.totals import charged
 from bridle.ops import Array
 from bridle.service.errors import Turned, elsewhere, too_many, unavailable
 from bridle.service.limits import ServiceLimits
@@ -73,11 +74,15 @@ class VerbOutcome:
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
-    """The next decision, where nothing has to be said first."""
-    boundary = core.session._boundary
-    if boundary is not None and boundary.through is not None:
+    """The next decision, where nothing has to be said first, and nothing again; in a domain that was changed it has to be asked for."""
+    session, boundary = core.session, core.session._boundary
+    if boundary is not None and (boundary.through is not None or session._is_outdated()):
         return None
-    x: list[float] = core.session.decide().tolist()
+    if session._tries and (session._tries > 1 or session.pending):
+        return None
+    if core.changes.planes is not None and not session._is_said():
+        return None
+    x: list[float] = session.decide().tolist()
     return x
 
 
@@ -102,7 +107,11 @@ class EventPace:
 
 
 class PlayedRound(NamedTuple):
-    """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it."""
+    """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it.
+
+    Where several points were tried, `x`, `f` and `g` are averages, and `violation` is that of the violations; else it is None, and what
+    `g` says.
+    """
 
     round: int
     x: list[float] | None
@@ -111,10 +120,12 @@ class PlayedRound(NamedTuple):
     cost: float
     violations: Array
     ticket: int | None
+    violation: list[float] | None = None
 
     def facts(self) -> dict[str, object]:
         """As JSON has it."""
-        found: dict[str, object] = {**self._asdict(), "violation": [max(value, 0.0) for value in self.g]}
+        violation = [max(value, 0.0) for value in self.g] if self.violation is None else self.violation
+        found: dict[str, object] = {**self._asdict(), "violation": violation}
         del found["violations"]
         found["ccv"] = float(self.violations.max(initial=0.0))
         if self.ticket is None:
@@ -124,8 +135,20 @@ class PlayedRound(NamedTuple):
 
 def shown_again(entry: HistoryEntry) -> PlayedRound:
     """A round that was replayed."""
-    x, g = entry["x"].tolist(), np.asarray(entry["g"]).reshape(-1).tolist()
-    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], np.array([entry["ccv"]]), entry.get("ticket"))
+    g, violation = averages(np.asarray(entry["g"]))
+    x, ccv = charged(entry["x"], 1).tolist(), np.array([entry["ccv"]])
+    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], ccv, entry.get("ticket"), violation)
+
+
+def averages(g: Array) -> tuple[list[float], list[float] | None]:
+    """The values of the constraints, and their violations where several points were tried: then both are averages over the points.
+
+    >>> averages(np.array([[0.5, -1.0], [-0.25, -1.0]]))
+    ([0.125, -1.0], [0.25, 0.0])
+    """
+    if g.ndim < 2:
+        return g.reshape(-1).tolist(), None
+    return charged(g, 1).tolist(), charged(np.maximum(g, 0.0), 1).tolist()
 
 
 class Hosted:
@@ -211,7 +234,8 @@ class Hosted:
 
     def _broken_off(self, wrong: BaseException) -> BaseException:
         """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
-        if isinstance(wrong, InputError | Turned):  # nothing was applied
+        core = self._core
+        if isinstance(wrong, InputError | Turned) and (core is None or not core.stale):  # nothing was applied
             return wrong
         self._core = None
         return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
@@ -277,13 +301,16 @@ class Hosted:
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(self, core: DurableCore, f: float, g: list[float], ticket: int | None = None, played: list[float] | None = None) -> None:
+    def remember(
+        self, core: DurableCore, f: float, g: list[float], ticket: int | None = None, played: list[float] | None = None,
+        violation: list[float] | None = None,
+    ) -> None:  # fmt: skip
         """Note a round that was just observed, to be shown."""
         session = cast(Session, core.session)
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
         fast = session._live if session._boundary is None else None
         cost, violations = (session.cost, session.violations) if fast is None else (float(fast.cost), fast.hard.copy())
-        self.rounds.append(PlayedRound(session.rounds, x if played is None else played, f, g, cost, violations, ticket))
+        self.rounds.append(PlayedRound(session.rounds, x if played is None else played, f, g, cost, violations, ticket, violation))
 
     def hear(self, core: DurableCore) -> None:
         """Log and keep the warnings that nobody has heard of yet."""

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from bridle.service.schemas import BatchBody, ObserveBody, PlainBatch, PlainBody
 
@@ -34,7 +35,7 @@ class Reader:
             except msgspec.MsgspecError:
                 pass  # it is something else, or wrong: the struct of the route says what is
             else:
-                if raw.count(b'"') == plain.quotes() and b"\\" not in raw:
+                if quotes_in(raw) == plain.quotes() and b"\\" not in raw:
                     return plain
         body = self._whole(raw)
         refuse_twice(raw)
@@ -42,6 +43,19 @@ class Reader:
 
 
 PLAIN: dict[type[msgspec.Struct], type[PlainBody] | type[PlainBatch]] = {ObserveBody: PlainBody, BatchBody: PlainBatch}
+
+
+LONG = 10_000
+"""From so many bytes on NumPy counts faster."""
+
+
+def quotes_in(raw: bytes) -> int:
+    """How many quotation marks there are.
+
+    >>> quotes_in(b'{"f": 1.0}'), quotes_in(b'{"f": 1.0}' * 2000)
+    (2, 4000)
+    """
+    return raw.count(b'"') if len(raw) < LONG else int(np.count_nonzero(np.frombuffer(raw, np.uint8) == ord('"')))
 
 
 def refuse_twice(raw: bytes) -> None:

@@ -33,6 +33,9 @@ DOMAINS: dict[str, Callable[..., Domain]] = {
     "polyhedron": domains.Polyhedron,
     "halfspace": domains.Halfspace,
     "product": domains.Product,
+    "paths": domains.Paths,
+    "matchings": domains.Matchings,
+    "spanningtrees": domains.SpanningTrees,
 }
 
 OPTIONS = ("certify", "levels", "tolerance", "late", "pending", "timeout", "engine", "largest", "most_constraints", "names")
@@ -40,6 +43,9 @@ OPTIONS = ("certify", "levels", "tolerance", "late", "pending", "timeout", "engi
 
 DEEPEST = 8
 """How deep domains may lie in domains."""
+
+MOST_EDGES = 1_000
+"""A network, a graph or a matching may have so many edges: a round on it calls a solver."""
 
 MOST_NUMBERS = 10_000_000
 """What a client says of a session may make no array with more numbers than this."""
@@ -112,6 +118,12 @@ def domain_of(where: str, given: object, limits: ServiceLimits, depth: int = 0) 
     for name in ("dim", "size"):
         if name in table:
             _at_most(f"{where}.{name}", table[name], limits.dim if name == "dim" else int(limits.dim**0.5))
+    if "edges" in table:
+        _at_most(f"the number of {where}.edges", len(_list(f"{where}.edges", table["edges"])), min(MOST_EDGES, limits.dim))
+    if kind == "matchings":
+        rows = validate.number(f"{where}.rows", table["rows"])
+        columns = rows if table.get("columns") is None else validate.number(f"{where}.columns", table["columns"])
+        _at_most(f"{where}.rows times {where}.columns", rows * columns, min(MOST_EDGES, limits.dim))
     if "within" in table:
         table["within"] = domain_of(f"{where}.within", table["within"], limits, depth + 1)
     try:

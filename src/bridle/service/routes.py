@@ -16,8 +16,8 @@ sessions
     SESSION is {name, policy, parameters, names, dim, engine, round, x, pending, dropped: [costs, constraints], cost, ccv, violations,
                 alarms: [{kind, round, text}], gates: {NAME: GATE}, quarantined}
     GATE is {kind: "gate" | "pacer", budget, spent, left, unit, price?, played?, rounds?}
-    domain is {kind: "ball" | "box" | "simplex" | "l1ball" | "spectrahedron" | "polyhedron" | "halfspace" | "product", and its arguments as
-               in Python}, such as {"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}
+    domain is {kind: "ball" | "box" | "simplex" | "l1ball" | "spectrahedron" | "polyhedron" | "halfspace" | "product" | "paths" |
+               "matchings" | "spanningtrees", and its arguments as in Python}, such as {"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}
 
 rounds
     `name` is in the path. An event has an identity: the header ``Idempotency-Key``, or `key` in the body, at most 128 characters. The same
@@ -25,20 +25,21 @@ rounds
     with a ticket, and a round given up, has the ticket for an identity. What has no `key` here does no harm when it comes twice.
 
     POST .../decide   [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {x, round}
-    POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {ticket, x}
+    POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, points?, key?}  -> {ticket, x}
     POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, partial?, context?, played?, pay?: {GATE: amount}, key?}
-                                 -> {round, next: x, or null where rules or features come first}
+                                 -> {round, next: x, or null where decide has to be asked first}
     POST .../forget   [observe]  {ticket}                                            -> {round, next}
     POST .../batch    [as its events need]  {events: [{kind: "observe" | "ask" | "forget" | "decide", ...}], key?}
                                  -> {answers: [ANSWER or {error}], refused, round, next}
         The events are played in order, each as if it came alone: one that is refused changes nothing, and the others go on. With `key` K
         and an event without one, the event's is K.0, K.1, ...
-    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?}   -> {round, next}
+    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?} or {domain, key?}  -> {round, next}
     POST .../pay      [observe]  {gate, amount, key?}                                -> {counted, left, price?}
     POST .../bid      [decide]   {gate, value}                                       -> {bid, price, left}
     POST .../budget   [admin]    {gate, budget, rounds?, key?}                       -> GATE
 
-    `round` is how many rounds have been observed. A ticket is a whole number.
+    `round` is how many rounds have been observed. A ticket is a whole number. A hint is {df?, g?, dg?, x?}. Where a policy tries several
+    points a round, `ask` says how many, x has a row for each, f is a list and g a list of rows.
 
 looks
     GET .../certificate    [read]   -> Certificate.json()

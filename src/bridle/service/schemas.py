@@ -15,6 +15,10 @@ LONGEST_KEY = 128
 Key = Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="The identity of the event: the same key is played once.")]
 Numbers = Annotated[Any, Meta(description="A number, or nested lists of numbers.", extra_json_schema={"type": ["number", "array", "null"]})]
 Number = Annotated[Any, Meta(description="A number.", extra_json_schema={"type": "number"})]
+Costs = Annotated[
+    Any, Meta(description="A number; a list of one for each point that is tried.", extra_json_schema={"type": ["number", "array"]})
+]
+Points = Annotated[Any, Meta(description="The decision, or a list for each point to be tried.", extra_json_schema={"type": "array"})]
 TicketNumber = Annotated[int, Meta(ge=0, le=2**53, description="The number of a round that was begun by `ask`.")]
 
 
@@ -45,13 +49,15 @@ class DecideBody(Struct, forbid_unknown_fields=True):
 
 
 class AskBody(DecideBody, forbid_unknown_fields=True):
-    """What is known of a round before acting, where its feedback comes later."""
+    """What is known of a round before acting, where its feedback comes later; `points` is how many are tried, 1 unless said."""
+
+    points: int | None = None
 
 
 class ObserveBody(Struct, forbid_unknown_fields=True):
     """What was revealed at the decision: cost and constraint values and their gradients."""
 
-    f: Number = 0.0
+    f: Costs = 0.0
     df: Numbers = None
     g: Numbers = None
     dg: Numbers = None
@@ -194,14 +200,14 @@ class DecisionAnswer(Struct):
 
 
 class TicketAnswer(Struct):
-    """A round that was begun: its ticket and its decision."""
+    """A round that was begun: its ticket, and its decision or the points to be tried."""
 
     ticket: int
-    x: list[float]
+    x: Points
 
 
 class RoundAnswer(Struct):
-    """How many rounds have been observed, and the next decision; null where rules or features must be given first."""
+    """How many rounds have been observed, and the next decision; null where `decide` or `ask` comes first."""
 
     round: int
     next: list[float] | None

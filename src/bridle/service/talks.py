@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from bridle import validate
 from bridle.core import Bound, Domain, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
+from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
@@ -49,6 +50,14 @@ def said_domain(domain: Domain | Mapping[str, object]) -> Body:
         return {"kind": "spectrahedron", "size": round(domain.dim**0.5), "trace": float(domain.trace)}
     if isinstance(domain, PolyhedronSet):
         return {"kind": "polyhedron", "A": domain.A.tolist(), "b": domain.b.tolist()}
+    if isinstance(domain, PathSet):
+        edges = np.stack([domain.tails, domain.heads], axis=-1).astype(int).tolist()
+        return {"kind": "paths", "edges": edges, "source": 0, "target": domain.nodes - 1}
+    if isinstance(domain, SpanningTreeSet):
+        return {"kind": "spanningtrees", "edges": domain.ends.T.astype(int).tolist()}
+    if isinstance(domain, MatchingSet):
+        rows, columns = domain.middle.shape
+        return {"kind": "matchings", "rows": rows, "columns": columns}
     if isinstance(domain, ProductSet):
         return {"kind": "product", "domains": [said_domain(part) for part in domain.domains]}
     raise InputError(f"domain must be one that the service knows, or its description as a dict, not {validate.show(domain)}")
@@ -186,6 +195,16 @@ def read_certificate(facts: Facts) -> Certificate:
     return Certificate(**known)
 
 
+def has_identity(body: Body) -> bool:
+    """Whether what is said, or one of several events, is the caller's to say again: under its key, or of its ticket.
+
+    >>> has_identity({"f": 0.3}), has_identity({"events": [{"kind": "observe", "ticket": 7}]})
+    (False, True)
+    """
+    events: list[Body] = body.get("events", [])  # type: ignore[assignment]
+    return any(name in each for each in (body, *events) for name in ("key", "ticket"))
+
+
 class SessionTalks:
     """The verbs of one session."""
 
@@ -196,6 +215,8 @@ class SessionTalks:
         self._path = f"/v1/sessions/{quote(name, safe='')}"
         self._ahead: list[float] | None = None
         """The next decision, where the answer to an observation has brought it along."""
+        self._seen: int | None = None
+        """How many rounds had been observed by the last answer that was certainly a new one."""
 
     def _look(self, what: str = "") -> Talk[Facts]:
         return self._line.ask("GET", self._path + what, about=self.name)
@@ -203,7 +224,10 @@ class SessionTalks:
     def _event(self, what: str, body: Body, key: str | None) -> Talk[Facts]:
         self._ahead = None
         facts = yield from self._line.ask("POST", self._path + what, body, key=identity(key), about=self.name)
-        self._ahead = facts.get("next")
+        # Under an identity of the caller's this may be the answer of long ago, with the decision of then.
+        own, count = key is None and not has_identity(body), facts.get("round")
+        if count is not None and (own or (self._seen is not None and count > self._seen)):
+            self._ahead, self._seen = facts.get("next"), count
         return facts
 
     def decide(
@@ -225,6 +249,9 @@ class SessionTalks:
             return np.array(self._ahead)
         identified = identity(key) if body or key is not None else None  # a plain one is no event
         facts = yield from self._line.ask("POST", self._path + "/decide", body, key=identified, about=self.name)
+        self._ahead = None  # the decision is this one now, for as long as the session says so
+        if key is None:
+            self._seen = facts["round"]
         return np.array(facts["x"], dtype=np.float64)
 
     def ask(
@@ -234,10 +261,12 @@ class SessionTalks:
         features: Numbers = None,
         known: KnownHalfspaces = None,
         hint: HintGiven = None,
+        points: int | None = None,
         key: str | None = None,
     ) -> Talk[Ticket]:
-        """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`."""
-        facts = yield from self._event("/ask", said_before(rules, features, known, hint), key)
+        """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`, or points to try."""
+        tried: Body = {} if points is None else {"points": validate.whole("points", points)}
+        facts = yield from self._event("/ask", said_before(rules, features, known, hint) | tried, key)
         return Ticket(int(facts["ticket"]), np.array(facts["x"], dtype=np.float64))
 
     def observe(

@@ -147,8 +147,7 @@ class SessionActions(SessionRounds):
         if self._tries:
             refuse_extras(self._called, known=known)
         boundary, begun = self._boundary or Boundary(None), self._begun()
-        through, last = boundary.through, boundary.said
-        last = last if last is not None and last.begun == begun else None
+        through, last = boundary.through, self._of_this_round()
         terms = None if last is None else last.terms
         for keyword in (name for name, value in given.items() if value is not None):
             if self._through(keyword).keyword != keyword:
@@ -219,8 +218,18 @@ class SessionActions(SessionRounds):
 
     def _is_said(self) -> bool:
         """Whether something was said of this round, and the decision is still the one that it was said of."""
+        said = self._of_this_round()
+        return said is not None and not self._is_outdated()
+
+    def _is_outdated(self) -> bool:
+        """Whether something was said of this round, and feedback has come since that changed the decision."""
+        said = self._of_this_round()
+        return said is not None and said.at is not None and not same_decision(said.at, self._decision())
+
+    def _of_this_round(self) -> Said | None:
+        """The last that was said, where it was said of this round."""
         said = None if self._boundary is None else self._boundary.said
-        return said is not None and said.begun == self._begun() and (said.at is None or same_decision(said.at, self._decision()))
+        return said if said is not None and said.begun == self._begun() else None
 
     def _hand_over(self, through: OwnMixture, terms: Array, pending: PendingRounds, first: bool) -> None:
         """Tell a policy that mixes its rules itself what they propose; in the `first` round it begins with the medoid."""
@@ -282,10 +291,12 @@ class SessionActions(SessionRounds):
         boundary = self._boundary
         if boundary is None:
             return None
-        said = boundary.said
-        if said is not None and said.begun == self._begun():
-            if said.at is not None and not same_decision(said.at, self._decision()):
-                raise InputError("known and rules must be given again: since they were, feedback has come that changed the decision")
+        said = self._of_this_round()
+        if said is not None:
+            if self._is_outdated():
+                raise InputError(
+                    "known and rules must be given again, and so must a hint: since they were, feedback has come that changed the decision"
+                )
             return said
         if boundary.through is not None:
             raise InputError(boundary.through.wanted)
@@ -468,7 +479,11 @@ class SessionActions(SessionRounds):
             return Bound(why=LEANS)
         hard, signed = max(0.0, float(charge.hard.max())), max(0.0, float(charge.signed.max()))
         return bound._replace(
-            regret=_more(bound.regret, charge.cost), ccv=_more(bound.ccv, hard), soft=_more(bound.soft, signed), squared=None
+            regret=_more(bound.regret, charge.cost),
+            ccv=_more(bound.ccv, hard),
+            soft=_more(bound.soft, signed),
+            squared=None,
+            dynamic=_more(bound.dynamic, charge.cost),
         )
 
 

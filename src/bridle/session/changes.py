@@ -91,11 +91,11 @@ def _planes(facts: Any) -> tuple[Array, Array] | None:
 
 
 def raised_limits(g: Numbers, offsets: Sequence[float]) -> Array:
-    """The values of the limits as they stand."""
+    """The values of the limits as they stand; where several points were tried, in the row of each."""
     values = validate.array("g", g)
-    flat = values.reshape(-1)
-    n = min(len(flat), len(offsets))
-    flat[:n] += offsets[:n]
+    rows = np.atleast_1d(values)
+    n = min(rows.shape[-1], len(offsets))
+    rows[..., :n] += offsets[:n]
     return values
 
 

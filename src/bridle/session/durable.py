@@ -61,6 +61,7 @@ from bridle.session.purse import Paid, Purse
 from bridle.session.replay import ROW, SNAPSHOT_EVERY, ReplayedSession, Restore, kind_of
 from bridle.session.rounds import put
 from bridle.session.savefile import SessionImage
+from bridle.session.tried_points import refuse_extras, rows_of
 from bridle.session.verbs import SessionVerbs
 
 if TYPE_CHECKING:
@@ -279,17 +280,19 @@ class DurableCore(ReplayedSession):
         known: Known = None,
         hint: HintGiven = None,
         *,
+        points: int | None = None,
         key: str | bytes | None = None,
     ) -> Applied:
         """Begin a round whose feedback comes later: its ticket."""
         self.check()
+        self.session._refuse_other_points(points)
         payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
-            return Applied(events.answered_ticket(had.answer or b""), had.seq, (), True, had.answer)
+            return Applied(events.answered_ticket(had.answer or b"", self.session._tries or 1), had.seq, (), True, had.answer)
         session, problem, kept = self.session, None, self.changes.known(known)
         self.stale = BROKEN_OFF
         try:
-            ticket = session.ask(rules=rules, features=features, known=kept, hint=hint)
+            ticket = session.ask(rules=rules, features=features, known=kept, hint=hint, points=points)
         except BaseException as wrong:
             problem, ticket = self._counted(wrong), session._last_ticket()
         row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))
@@ -327,13 +330,18 @@ class DurableCore(ReplayedSession):
             and answer is None
             and partial is False
             and self.changes.planes is None
+            and not self.session._tries
         ):
             return self.observe_numbers(f, df, g, dg)
+        if self.session._tries:
+            extras = {"df": df, "dg": dg, "modulus": modulus, "partial": partial, "context": context, "played": played}
+            refuse_extras(self.session._called, **extras)
+            f, g = rows_of(self.session._tries, f, g)
         identity, payload, request = None if key is None else events.key_of(key), b"", b""
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
             try:
-                payload = events.observation(f, df, g, dg, modulus, ticket, partial, context, played)
+                payload = self._written(f, df, g, dg, modulus, ticket, partial, context, played)
                 request = payload + b"".join(events.facts(each._replace(asked=())._asdict()) for each in payments)
             except (InputError, TypeError, OverflowError):
                 identity, payload = None, b""  # the session will say what is wrong with it
@@ -365,10 +373,14 @@ class DurableCore(ReplayedSession):
             self._row(events.PAY, events.facts(each._asdict()), None, b"", json.dumps(counted).encode(), self.purse.standing(each.name))
             for each, counted in zip(payments, rows, strict=True)
         ]
-        payload = payload or events.observation(f, df, g, dg, modulus, ticket, partial, context, played)
+        payload = payload or self._written(f, df, g, dg, modulus, ticket, partial, context, played)
         row = self._row(events.OBSERVE, payload, identity, request, None if answer is None else answer(session))
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
+
+    def _written(self, f: Any, df: Numbers, g: Any, dg: Numbers, modulus: Numbers, ticket: Ticket | int | None, *others: Any) -> bytes:
+        """The payload of an observation; by values alone it is what `rows_of` has made of it."""
+        return events.tried(f, g, ticket) if self.session._tries else events.observation(f, df, g, dg, modulus, ticket, *others)
 
     def observe_numbers(
         self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None, written: bytes | None = None
@@ -380,7 +392,7 @@ class DurableCore(ReplayedSession):
         what it does in a loop.
         """
         changes, session, problem = self.changes, self.session, None
-        if self.stale or changes.planes is not None:
+        if self.stale or changes.planes is not None or session._tries:
             return self.observe(f, df, g, dg)
         self.stale = BROKEN_OFF
         try:
@@ -458,6 +470,8 @@ class DurableCore(ReplayedSession):
         self, domain: Domain, *, key: str | bytes | None = None, answer: Callable[[None], bytes] | None = None
     ) -> Applied:  # fmt: skip
         """Keep decisions in a part of the domain that the session was made with, from the next one on: see `bridle.session.changes`."""
+        if self.session._tries:
+            raise InputError(f"domain cannot be changed: policy {self.session._called} tries points of the one that it was made with")
         return self._once(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut, key, answer)
 
     def pay(

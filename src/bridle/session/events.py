@@ -4,7 +4,8 @@ An event's body is a digest of eight bytes and a payload. The digest is of the d
 (`Evidence`): one part of it alone, and one that runs through all events, so that a replay which differs is seen at the first event where it
 does. The payload is
 
-    observe          a head of forty bytes, then df, g, dg and played as they are in memory, and the name of the context
+    observe          a head of forty bytes, then df, g, dg and played as they are in memory, and the name of the context; by values alone,
+                     the costs at the points that were tried, then the constraints' values at each
     decide, ask      one part for each of rules, features, known and hint: its name, its shape, its numbers
     all others       JSON, whose numbers Python writes such that they are read back as they were
 
@@ -60,14 +61,14 @@ DIGEST, BODY = Struct("<II"), Struct("<IIBBHIIIqdd")
 """What a body begins with, and what that of an observation begins with as a whole."""
 
 VERSION = 1
-COST, LIMITS, PLAYED, TICKET, PARTIAL, CONTEXT, MODULUS = (1 << i for i in range(7))
+COST, LIMITS, PLAYED, TICKET, PARTIAL, CONTEXT, MODULUS, TRIED = (1 << i for i in range(8))
 BOTH = COST | LIMITS
 
 
 class Observed(TypedDict, total=False):
     """What `observe` was told."""
 
-    f: float
+    f: float | Array
     df: Array
     g: Array
     dg: Array
@@ -137,6 +138,16 @@ def observation(
     return b"".join(parts)
 
 
+def tried(costs: Array, rows: Array | None, ticket: Ticket | int | None = None) -> bytes:
+    """The payload of an observation by values alone: a cost for each point that was tried, and a row of constraints' values.
+
+    The head has the number of points in place of the dim of df.
+    """
+    flags = TRIED | (0 if rows is None else LIMITS) | (0 if ticket is None else TICKET)
+    head = HEAD.pack(VERSION, flags, 0, len(costs), 0 if rows is None else rows.shape[1], 0, 0 if ticket is None else int(ticket), 0.0, 0.0)
+    return head + costs.tobytes() + (b"" if rows is None else rows.tobytes())
+
+
 def observed(payload: bytes, at: int = 0) -> Observed:
     """What `observation` was given, from the payload that begins at `at`; its arrays are views, which nobody can change."""
     version, flags, length, d, k, p, number, f, modulus = HEAD.unpack_from(payload, at)
@@ -146,6 +157,13 @@ def observed(payload: bytes, at: int = 0) -> Observed:
     start = at + HEAD.size
     numbers: Array = np.frombuffer(payload, FLOAT, (len(payload) - length - start) >> 3, start)
     end = d
+    if flags & TRIED:
+        said["f"] = numbers[:d]
+        if flags & LIMITS:
+            said["g"] = numbers[d:].reshape(d, k)
+        if flags & TICKET:
+            said["ticket"] = number
+        return said
     if flags & COST:
         said["df"] = numbers[:d]
     if flags & LIMITS:
@@ -305,9 +323,9 @@ def ticket_answer(ticket: Ticket) -> bytes:
     return TICKET_HEAD.pack(ticket.id, ticket.stamp, len(run)) + run + np.asarray(ticket.x, dtype=float).tobytes()
 
 
-def answered_ticket(answer: bytes) -> Ticket:
-    """The ticket that was the answer."""
+def answered_ticket(answer: bytes, points: int = 1) -> Ticket:
+    """The ticket that was the answer; so many points are tried in its round."""
     number, stamp, length = TICKET_HEAD.unpack_from(answer)
     start = TICKET_HEAD.size + length
     x = np.frombuffer(answer, "<f8", -1, start).astype(float) if len(answer) > start else np.zeros(0)
-    return Ticket(number, x, answer[TICKET_HEAD.size : start].decode(), stamp)
+    return Ticket(number, x if points == 1 else x.reshape(points, -1), answer[TICKET_HEAD.size : start].decode(), stamp)

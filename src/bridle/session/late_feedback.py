@@ -30,7 +30,7 @@ from bridle.core import Curvature, Feedback, InputError, Policy, S
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session.feedback import is_sound, join
-from bridle.session.tried_points import points_of
+from bridle.session.tried_points import as_asked, points_of
 
 S_contra = TypeVar("S_contra", contravariant=True)
 """The state of a policy that is only read."""
@@ -357,8 +357,7 @@ class PendingRounds:
             heappop(self.idle)
             self._ready = None
         points = points_of(self.record, copy.state)
-        x = np.array(copy.x) if points is None else points[0] if len(points) == 1 else points
-        return Ticket(number, x, self.run, crc32(copy.x.tobytes()))
+        return Ticket(number, np.array(copy.x) if points is None else as_asked(points), self.run, crc32(copy.x.tobytes()))
 
     def take(self, at: int) -> Copy:
         """The copy at this place, as it is to play."""

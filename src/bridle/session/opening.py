@@ -41,13 +41,7 @@ def open_core(
     if found is None:
         if policy is None:
             raise InputError(f"policy must be given: {store.name} has no session {validate.show(name)} yet")
-        plain = make(policy, x1, **options)
-        if plain._tries:
-            raise InputError(
-                f"policy must see gradients in a session that is kept in a database; {plain._called} tries points and sees values alone: "
-                "use a plain Session, and save it"
-            )
-        spec = DurableCore.spec(plain._image(False), gates, snapshot_every)
+        spec = DurableCore.spec(make(policy, x1, **options)._image(False), gates, snapshot_every)
         try:
             found = store.create(name, spec)
         except InputError:

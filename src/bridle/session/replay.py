@@ -174,7 +174,7 @@ class ReplayedSession:
                     said["g"] = raised_limits(said["g"], self.changes.offsets)
                 session.observe(**said)
             elif kind == events.ASK:
-                session.ask(**self._with_planes(events.said(body, DIGEST.size)))
+                session.ask(**self._with_planes(events.said(body, DIGEST.size)), points=session._tries or 1)
             elif kind == events.DECIDE:
                 session.decide(**self._with_planes(events.said(body, DIGEST.size)))
             elif kind == events.FORGET:
@@ -199,9 +199,9 @@ class ReplayedSession:
         return self._standing()
 
     def _standing(self) -> bytes:
-        """The decision at which the session stands, in bytes."""
+        """The decision at which the session stands, or the points that it tries, in bytes."""
         fast = self.session._live
-        return fast.x.tobytes() if fast is not None else self.session._decision().tobytes()
+        return fast.x.tobytes() if fast is not None else self.session._stands_at().tobytes()
 
     def sealed(self) -> tuple[bytes, bytes]:
         """Where the session stands as a capsule, and its digest: two with the same digest go on alike."""

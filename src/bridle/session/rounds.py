@@ -164,9 +164,23 @@ class SessionRounds:
 
     def _points(self) -> Array:
         """The points to be tried in this round, of a policy that sees values alone."""
-        points = points_of(self._parts.record, self._now.pending().ready.state)
+        self._refuse_to_overlap()
+        return self._tried_by(self._now.pending().ready)
+
+    def _tried_by(self, copy: Copy) -> Array:
+        points = points_of(self._parts.record, copy.state)
         assert points is not None
         return points
+
+    def _stands_at(self) -> Array:
+        """What a session stands at: its decision, or the points that it tries, also while they wait for their values."""
+        return self._tried_by(self._now.pending().copies[0]) if self._tries else self._decision()
+
+    def _refuse_to_overlap(self) -> None:
+        """Refuse another round while one waits, of a policy that sees values alone: it has no points for it."""
+        waiting = self._now.pending().waiting
+        if waiting:
+            raise InputError(f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first")
 
     def _point(self) -> Array:
         """The point to be tried, where it is one a round."""
@@ -185,9 +199,7 @@ class SessionRounds:
     def _tried(self, copy: Copy, f: ArrayLike, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers) -> Feedback:
         """What was observed at the points that this copy tries, checked."""
         refuse_extras(self._called, df=df, dg=dg, modulus=modulus)
-        points = points_of(self._parts.record, copy.state)
-        assert points is not None
-        return cast(Feedback, checked_values(points, self._limits, f, g))  # what follows asks both for f, g and modulus alone
+        return cast(Feedback, checked_values(self._tried_by(copy), self._limits, f, g))  # what follows asks both for f, g and modulus alone
 
     # --- one observation ---------------------------------------------------------------------------------------------------------------
 

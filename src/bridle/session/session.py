@@ -39,6 +39,7 @@ from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
 from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
+from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
@@ -685,9 +686,7 @@ class DurableSession(Session):
         points: int | None = None,
         key: str | bytes | None = None,
     ) -> Ticket:
-        if points not in (None, 1):
-            raise InputError(f"points must be 1 in a session that is kept in a database, not {validate.show(points)}")
-        return self._embedded.do(self._core.ask, rules, features, known, hint, key=key)  # type: ignore[no-any-return]
+        return self._embedded.do(self._core.ask, rules, features, known, hint, points=points, key=key)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
         self._embedded.do(self._core.forget, ticket)
@@ -703,6 +702,12 @@ class DurableSession(Session):
         hint: HintGiven = None,
     ) -> Array:
         refuse_other_constraints(constraints)
+        if self._core.session._tries:
+            refuse_extras(self._core.session._called, rules=rules, features=features, known=known, hint=hint)
+            points = self._of(lambda session: session._points(), at_once=True)
+            costs, values = values_at(points, cost, tuple(constraints))
+            self.observe(costs, g=values)
+            return as_asked(points)
         x = self.decide(rules=rules, features=features, known=known, hint=hint)
         answers = evaluated(cost, constraints, x, self.names)
         self.observe(**as_observed(answers, len(x)))

@@ -16,6 +16,12 @@ def points_of(policy: Policy[S], state: S) -> Array | None:
     return np.array(policy.points(state), dtype=float) if hasattr(policy, "points") else None
 
 
+def as_asked(points: Array) -> Array:
+    """Points as whoever tries them is shown them: one a row, and one alone without a row of its own."""
+    alone: Array = points[0]
+    return alone if len(points) == 1 else points
+
+
 def refuse_extras(name: str, **extras: object) -> None:
     """One error for whatever was given that means nothing to a policy that sees values alone."""
     for extra, value in extras.items():
@@ -46,12 +52,18 @@ def _numbers(name: str, function: object, x: Array, *, several: bool) -> Array:
     return numbers.reshape(-1)
 
 
-def checked_values(points: Array, limits: Limits, f: ArrayLike, g: Numbers) -> Tried:
-    """The values at these points in any of the accepted forms: for one point as of a decision, for several one row a point."""
-    n = len(points)
-    costs, rows = validate.array("f", f), np.zeros((n, limits.k or 1)) if g is None else validate.array("g", g)
+def rows_of(n: int, f: ArrayLike, g: Numbers) -> tuple[Array, Array | None]:
+    """The values at n points in any of the accepted forms, as a number and a row for each: for one point as of a decision.
+
+    >>> rows_of(2, [0.1, 0.2], [1.0, -1.0])
+    (array([0.1, 0.2]), array([[ 1.],
+           [-1.]]))
+    """
+    costs, rows = validate.array("f", f), None if g is None else validate.array("g", g)
     if costs.shape != (n,) and not (costs.ndim == 0 and (n == 1 or costs == 0.0)):
         raise InputError(f"f must be {'a number' if n == 1 else f'{n} numbers, one for each point'}, not an array of shape {costs.shape}")
+    if rows is None:
+        return np.array(np.broadcast_to(costs, n)), None
     if n == 1 and rows.ndim < 2:
         rows = rows.reshape(1, -1)
     elif rows.ndim == 1:
@@ -59,6 +71,13 @@ def checked_values(points: Array, limits: Limits, f: ArrayLike, g: Numbers) -> T
     if rows.ndim != 2 or len(rows) != n or not rows.size:
         wanted = "a number or one number for each constraint" if n == 1 else f"{n} rows, one for each point"
         raise InputError(f"g must hold {wanted}, not be an array of shape {rows.shape}")
+    return np.array(np.broadcast_to(costs, n)), rows
+
+
+def checked_values(points: Array, limits: Limits, f: ArrayLike, g: Numbers) -> Tried:
+    """The values at these points, checked; a round whose constraints are left out has none that is violated."""
+    costs, given = rows_of(len(points), f, g)
+    rows = np.zeros((len(points), limits.k or 1)) if given is None else given
     k, most = rows.shape[1], limits.most or MOST_CONSTRAINTS
     if limits.k is not None and k != limits.k:
         called = f" ({', '.join(limits.names)})" if limits.names else ""
@@ -68,4 +87,4 @@ def checked_values(points: Array, limits: Limits, f: ArrayLike, g: Numbers) -> T
     for name, numbers in (("f", costs), ("g", rows)):
         if (size := float(np.abs(numbers).max())) > limits.largest:
             raise InputError(f"{name} must be at most {limits.largest:g} in size, not {size:.3g}")
-    return Tried(tuple(Values(x, float(cost), row) for x, cost, row in zip(points, np.broadcast_to(costs, n), rows, strict=True)))
+    return Tried(tuple(Values(x, float(cost), row) for x, cost, row in zip(points, costs, rows, strict=True)))

@@ -22,7 +22,7 @@ from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
 from bridle.session.rounds import ENTRANCES
 from bridle.session.savefile import SessionImage
-from bridle.session.tried_points import refuse_extras, values_at
+from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.turns import mark, wait
 
 
@@ -283,7 +283,7 @@ class SessionVerbs(SessionActions):
         points = self._read(lambda _: self._points())
         f, g = values_at(points, cost, constraints)
         self.observe(f, g=g)
-        return points[0] if len(points) == 1 else points
+        return as_asked(points)
 
     # --- feedback that comes late ----------------------------------------------------------------------------------------------------
 
@@ -315,8 +315,7 @@ class SessionVerbs(SessionActions):
             As for `decide`.
         points : int, optional
             How many points are tried in the round: 2 for `bandit2`, whose rounds begin in no other way; 1 for every other policy. A policy
-            that sees
-            values alone plays one round at a time. Default: 1.
+            that sees values alone plays one round at a time. Default: 1.
 
         Returns
         -------
@@ -349,20 +348,15 @@ class SessionVerbs(SessionActions):
         ((2, 2), 1)
         """
         counted, begun = False, None
-        wanted, tries = 1 if points is None else validate.whole("points", points), self._tries or 1
-        if wanted != tries:
-            tried = f"tries {tries} point{'s' if tries > 1 else ''} a round" if self._tries else "plays its decision"
-            raise InputError(f"points must be {tries} for policy {self._called}, which {tried}, not {wanted}")
+        self._refuse_other_points(points)
         try:
             while self._inside:
                 wait(self, ENTRANCES, reading=False)
             self._inside = True
             try:
                 self._hand_back()
-                if self._tries and (waiting := self._now.pending().waiting):
-                    raise InputError(
-                        f"policy {self._called} plays one round at a time: ticket {next(iter(waiting))} waits, observe it first"
-                    )
+                if self._tries:
+                    self._refuse_to_overlap()
                 said = rules is not None or features is not None or known is not None or hint is not None or self._unsaid()
                 if said:
                     self._say({"rules": rules, "features": features}, known, hint)
@@ -388,12 +382,20 @@ class SessionVerbs(SessionActions):
             raise
         return ticket
 
+    def _refuse_other_points(self, points: int | None) -> None:
+        """Refuse to begin a round with another number of points than the policy tries."""
+        wanted, tries = 1 if points is None else validate.whole("points", points), self._tries or 1
+        if wanted != tries:
+            tried = f"tries {tries} point{'s' if tries > 1 else ''} a round" if self._tries else "plays its decision"
+            raise InputError(f"points must be {tries} for policy {self._called}, which {tried}, not {wanted}")
+
     def _last_ticket(self) -> Ticket:
         """The ticket of the round that was begun last, which still waits."""
         pending = self._now.pending()
         number = pending.offset + pending.begun
         each = pending.waiting[number]
-        return Ticket(number, self._stands_for(each.x, each.terms, each.action).copy(), pending.run, crc32(each.x.tobytes()))
+        x = as_asked(self._stands_at()) if self._tries else self._stands_for(each.x, each.terms, each.action).copy()
+        return Ticket(number, x, pending.run, crc32(each.x.tobytes()))
 
     def forget(self, ticket: Ticket | int) -> None:
         """Give a round up: what has not come of its feedback never will, and is charged to the bounds.
