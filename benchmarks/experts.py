@@ -1,6 +1,6 @@
 """Experts with limits: `experts` against Algorithm 1 and `anytime` on the simplex, up to 10,000 experts; docs/experts.md has the tables.
 
-The problem is `experts`: a tenth of the experts never violate, the others are cheaper and violate at random, or, against an opponent that
+The problem is `experts`: a tenth of the experts never violate, the others are cheaper and violate at random, or, against an adversary that
 looks at the weights, whenever they have most of the weight. Every policy is told what it needs and nothing else: Algorithm 1 the horizon
 and a Lipschitz constant (with AdaHedge the range of costs), the others nothing. Microseconds are those of a policy's own round, without the
 stream, on prepared feedback. The growth with T is played on the engine jax.

@@ -1,4 +1,4 @@
-"""Opponents: environments that answer a decision with a round, and may adapt to what they see.
+"""Adversaries: environments that answer a decision with a round, and may adapt to what they see.
 
 An adversary is a record. `init()` is its state before round 1 and `answer(state, x)` its reply. One that needs random numbers has
 `deal(rng, rounds)`, which draws a block of rounds ahead with NumPy (so that every engine sees the same numbers), and is handed this round's
