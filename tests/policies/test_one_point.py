@@ -175,6 +175,9 @@ def test_the_one_point_bound_is_void_where_it_must_be():
     huge = make(V=1e50).bound(facts, 100)
     assert huge.ccv is None
     assert "V is so large" in huge.why
+    one_of_two = make().bound({**facts, "observed_cost": np.array([0.0, 1e60])}, 100)  # the exponent may stop in one run of two
+    assert one_of_two.ccv is None
+    assert "V is so large" in one_of_two.why
     session = bridle.Session(make())
     session.observe(f=-70.0, g=[-3.0, 0.8])
     assert session._parts.alarms == []

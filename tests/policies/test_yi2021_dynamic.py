@@ -145,6 +145,7 @@ def test_bounds_at_fixed_numbers(k):
     assert bound.dynamic is None
     assert policy.bound({**facts, "path": P}, t) == bound._replace(dynamic=float(path_regret(policy.record, G, D, t, P)))
     assert policy.bound({**facts, "path": 1e9}, t).dynamic == G * D * t
+    assert policy.bound(facts, 2).ccv == 2 * G * D < float(steps_violation(policy.record, G, D, 2))  # more than which none can violate
     assert policy.bound({**facts, "time_varying": True}, t).why == "the constraints change from round to round"
     assert policy.bound({**facts, "affine": False}, t).why == "a constraint is not affine: the bound needs form='function'"
     assert policy.bound({**facts, "lipschitz": 1.71}, t).why == "the policy was told too small a Lipschitz constant"
