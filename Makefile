@@ -53,7 +53,7 @@ $(VENV)/.dist: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[test,lint]'
+	$(PIP) --editable '.[lint]'
 	@touch $@ $(VENV)/.test $(VENV)/.demo
 
 # Peers to compare with, each on its own and beside what the tests pin: one that does not install is skipped, and results.md says so.
