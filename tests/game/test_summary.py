@@ -60,3 +60,9 @@ def test_several_runs_have_a_figure_each():
     made = summary(game(beta=[0.1, 0.2]))
     figures = [made[fact] for fact in facts.MEASURED if fact != "movement"]  # which is not kept here
     assert [len(each) for each in figures] == [2] * len(figures)
+
+
+def test_marks_of_different_kinds_differ():
+    """`typing` of some Pythons makes one annotation of equal marks, and the bounds of the paper then lose theirs."""
+    marks = [facts.Measured(), facts.BoundOn("regret"), facts.PaperBoundOn("regret"), facts.HoldsFor("regret")]
+    assert len(set(marks)) == 4

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, cast, get_type_hints, overload
+from typing import Annotated, Literal, TypeAlias, TypedDict, TypeVar, cast, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,23 +27,30 @@ Figure: TypeAlias = float | list[float | None] | None
 """A number of one run, or one for each of several; None where it does not apply or is not finite."""
 
 
-class Measured(NamedTuple):
+# Not records: two of different kinds can be equal, and Python 3.11.2 (that of Debian 12) then makes one `Annotated` of both.
+
+
+@dataclass(frozen=True)
+class Measured:
     """Marks a fact that is measured in every game."""
 
 
-class BoundOn(NamedTuple):
+@dataclass(frozen=True)
+class BoundOn:
     """Marks the sharpest proved bound on a fact that is measured."""
 
     measured: str
 
 
-class PaperBoundOn(NamedTuple):
+@dataclass(frozen=True)
+class PaperBoundOn:
     """Marks the bound on a measured fact as the paper states it."""
 
     measured: str
 
 
-class HoldsFor(NamedTuple):
+@dataclass(frozen=True)
+class HoldsFor:
     """Marks the flag that says whether a bound held."""
 
     bound: str
