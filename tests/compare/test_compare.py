@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -178,6 +180,53 @@ def test_two_processes_give_the_same_numbers_also_where_one_is_killed(tmp_path, 
     assert not psutil.pid_exists(killed[0])
     assert timeless(rows) == timeless(whole)
     assert len(played(tmp_path)) == len(whole)  # what was stored before is not played again
+
+
+@pytest.mark.slow
+def test_closing_a_pool_right_after_handing_out_a_task_is_silent(monkeypatch):
+    errors: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", errors.append)
+    for _ in range(5):
+        pool = executor(jobs=2)
+        futures = [pool.submit(time.sleep, 60.0) for _ in range(3)]
+        while not all(future.running() for future in futures):
+            time.sleep(0.01)
+        workers = [psutil.Process(pid) for pid in pool.pool._processes]
+        futures.append(pool.submit(time.sleep, 60.0))
+        pool.close()
+        assert errors == []
+        assert not [worker for worker in workers if worker.is_running()]
+        assert all(future.exception(timeout=0) for future in futures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(3))
+def test_a_pool_closes_while_its_workers_send_large_results(number):
+    pool = executor(jobs=2)
+    futures = [pool.submit(bytes, 50_000_000) for _ in range(4)]
+    while not futures[number % 2].done():
+        time.sleep(0.001)
+    time.sleep(0.005 * number)
+    closing = threading.Thread(target=pool.close, daemon=True)
+    closing.start()
+    closing.join(60.0)
+    assert not closing.is_alive()
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_reach_a_worker_that_is_still_starting():
+    lines = (
+        "import os, signal",
+        "from bridle.compare.executors import executor",
+        "pool = executor(jobs=2)",
+        "future = pool.submit(sum, [1, 2])",
+        "for pid in pool.pool._processes: os.kill(pid, signal.SIGINT)",
+        "print(future.result())",
+        "pool.close()",
+    )
+    # In a process of its own: the first pool of a process starts more than its workers.
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
 
 
 @pytest.mark.slow

@@ -10,8 +10,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from bridle import validate
@@ -103,6 +105,7 @@ class Processes:
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
+        self.waiting: list[Future[Any]] = []
         self.pool = self._start()
 
     def _start(self) -> Any:
@@ -110,7 +113,9 @@ class Processes:
 
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        return ProcessPoolExecutor(self.jobs, env={**threads, "XLA_FLAGS": flags.strip()}, initializer=stay_close, initargs=(os.getpid(),))
+        env = {**threads, "XLA_FLAGS": flags.strip()}
+        with _ctrl_c_later():
+            return ProcessPoolExecutor(self.jobs, env=env, initializer=stay_close, initargs=(os.getpid(),))
 
     def workers(self) -> int:
         return self.jobs
@@ -119,7 +124,9 @@ class Processes:
         return 2 * self.jobs  # so that no worker waits for the next task
 
     def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        future: Future[R] = self.pool.submit(function, *args, **kwargs)
+        with _ctrl_c_later():
+            future: Future[R] = self.pool.submit(function, *args, **kwargs)
+            self.waiting = [each for each in self.waiting if not _taken(each)] + [future]
         return future
 
     def renew(self) -> None:
@@ -127,7 +134,42 @@ class Processes:
         self.pool = self._start()
 
     def close(self) -> None:
+        # A pool that is shut down before it has taken a task up prints a KeyError. It has room for `ahead` tasks, so this takes no time.
+        while not all(map(_taken, self.waiting)):
+            time.sleep(0.001)
         self.pool.shutdown(wait=True, kill_workers=True)
+
+
+def _taken(future: Future[Any]) -> bool:
+    return future.running() or future.done()
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Hold Ctrl-C back until the block ends; processes that start in it never see it (on Windows, once `stay_close` has run).
+
+    A pool that is interrupted while it starts leaves semaphores behind, and a worker that is still importing answers with a traceback.
+    """
+    came: list[int] = []
+    posix = os.name == "posix"
+    if posix:
+        resource_tracker.ensure_running()  # a pool that starts it would unblock the signal
+    # Other threads never see KeyboardInterrupt; and a handler that is not Python's could not be put back.
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None
+    handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number)) if ours else None
+    try:
+        if posix:
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            if posix:
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def stay_close(parent: int) -> None:
