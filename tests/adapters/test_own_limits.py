@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bridle.adapters.levels import OWN_RATE, Cells, CountedRate, make_rate_level
+from bridle.adapters.levels import FALSE_POSITIVES, OWN_RATE, RECALL, Cells, CountedRate, make_rate_level
+from bridle.adapters.limiter import RateLimiter
 from bridle.functions import Excess, LogisticLoss
 
 pytest.importorskip("sklearn")
@@ -81,7 +82,26 @@ def test_a_latency_is_held_on_average(estimator):
 def test_a_rate_of_ones_own_is_kept_by_its_debt(estimator):
     report, _ = estimator(QuietPositives(at_most=0.05))
     assert report.name == "own rate"
-    assert report.proved[0] <= report.measured <= report.proved[1]
+    assert 0.0 == report.proved[0] <= report.measured <= report.proved[1]
     assert report.measured < 0.05 + 20.0 / report.counted
     loose, _ = estimator(QuietPositives(at_most=0.2))
     assert loose.measured > report.measured
+
+
+class BothErrors(NamedTuple):
+    """At most this share of the positives are missed, and of the negatives are alarms: on hard rows, one of the two yields."""
+
+    at_most: float
+
+    def levels(self, classes, several, yields):
+        return tuple(make_rate_level(rate, self.at_most, several=several, yields=yields) for rate in (RECALL, FALSE_POSITIVES))
+
+
+def test_two_rates_of_one_limit_know_of_each_other():
+    limiter, rng = RateLimiter([BothErrors(0.05)]), np.random.default_rng(0)
+    for _ in range(1500):
+        limiter.learn(rng.normal(size=1), rng.integers(2, size=1))  # no score tells anything
+    reports = limiter.limits_
+    assert [report.name for report in reports] == ["recall", "false positive rate"]
+    assert max(reports[0].asked - reports[0].measured, reports[1].measured - reports[1].asked) > 0.5
+    assert all(report.proved[0] <= report.measured <= report.proved[1] for report in reports)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from bridle import InputError
 from bridle.adapters import river, sklearn, tickets
+from bridle.adapters.levels import FLOOR
 from bridle.adapters.limits import MissLoss
 from bridle.adapters.rate_limits import (
     AlertBudget,
@@ -24,6 +26,9 @@ from bridle.adapters.rate_limits import (
     Precision,
     Recall,
 )
+from bridle.engines import numba
+from helpers.compiled_games import interpreted
+from helpers.rate_streams import quiet_positives
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +106,63 @@ def test_a_rate_comes_out_within_its_identity_in_every_window(rows):
         n = np.arange(len(sums) - begin)
         np.testing.assert_allclose(sums[begin:] - sums[begin] - 0.2 * n, np.array(debts[begin:]) - debts[begin], atol=1e-9)
     assert abs(model.limits_[0].measured - 0.8) < 0.03
+
+
+ONE_SIDED = [Precision(0.5), quiet_positives(0.3)]
+
+
+@pytest.mark.parametrize("limit", [*ONE_SIDED, AlertRate(0.05), Recall(0.6)], ids=lambda limit: type(limit).__name__)
+def test_what_is_proved_contains_what_was_measured(limit):
+    """A long good time, then a bad one: row by row, in batches, and with classes that come late."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((2400, 2))
+    y = np.where(np.arange(2400) < 1200, X[:, 0] > -2.0, X[:, 0] > 2.0)
+    batches, late = sklearn.ConstrainedClassifier([limit]), river.ConstrainedClassifier([limit])
+    waiting, alarms, reports = [], [], []
+    batches.partial_fit(X[:1200], y[:1200])
+    for begin in range(1200, 2400, 100):
+        alarms.extend(batches.predict(X[begin : begin + 100]))
+        batches.partial_fit(X[begin : begin + 100], y[begin : begin + 100])
+        reports.append(batches.limits_[0])
+    for t, (row, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        waiting.append((as_dict(row), label, late.ask_one(as_dict(row))))
+        if t >= 30:
+            x, known, ticket = waiting.pop(0)
+            late.learn_one(x, known, ticket=ticket)
+        if t % 200 == 199:
+            reports.append(late.limits_[0])
+    for report in reports:
+        assert report.proved[0] <= report.measured <= report.proved[1]
+        assert json.loads(json.dumps(report.json()))["proved"] == list(report.proved)
+        if limit in ONE_SIDED:
+            assert report.seen["debt"] >= FLOOR
+            assert report.proved[1 if limit == ONE_SIDED[0] else 0] == (1.0 if limit == ONE_SIDED[0] else 0.0)
+    if limit == ONE_SIDED[0]:  # false alarms less true ones, halved, take the debt from -20 to 80 + 0.5 + 99 at most
+        assert (np.array(alarms) & ~y[1200:]).sum() <= 399 + y[1200:].sum()
+
+
+def test_a_batch_of_alarms_is_within_what_is_proved(rows):
+    """An alert rate reads no classes, but the rows of a call are decided before the first of them is counted."""
+    X, y, _ = rows
+    model = sklearn.ConstrainedClassifier([AlertRate(0.05)]).partial_fit(X[:400], y[:400])
+    model.partial_fit(X[400:] + np.array([6.0, 0.0, 0.0]), y[400:])
+    [report] = model.limits_
+    assert 0.5 < report.measured <= report.proved[1]
+
+
+@pytest.mark.slow
+@pytest.mark.compiles
+@pytest.mark.parametrize("engine", ["jax", "numba"])
+@pytest.mark.parametrize("limit", [Precision(0.2), quiet_positives(0.8)], ids=lambda limit: type(limit).__name__)
+def test_engines_have_the_same_floor(limit, engine, monkeypatch):
+    monkeypatch.setattr(numba, "_load", interpreted)  # without its compiler: what it writes is run as it stands
+    monkeypatch.setattr(numba, "_COMPILED", {})
+    X = np.random.default_rng(4).standard_normal((150, 2))
+    y = X[:, 0] > (-3.0 if limit == Precision(0.2) else 3.0)
+    y[0] = not y[1]
+    [one], [two] = (sklearn.ConstrainedClassifier([limit], engine=each).fit(X, y).limits_ for each in ("python", engine))
+    assert one.seen["debt"] == two.seen["debt"] == FLOOR
+    assert (one.measured, one.proved) == (two.measured, two.proved)
 
 
 def test_probabilities_stay_the_models_own(rows):

@@ -1,4 +1,4 @@
-"""Streams of scores and labels, and how limits on rates fare on them with labels that come at once, late, or in batches."""
+"""Streams of scores and labels, a rate of one's own, and how limits on rates fare with labels that come at once, late, or in batches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bridle.adapters.levels import OWN_RATE, Cells, CountedRate, make_rate_level
 from bridle.adapters.thresholds import Thresholds, ThresholdsState
 
 
@@ -34,6 +35,33 @@ def hostile(rows: int, seed: int) -> Scored:
     flip = np.repeat(rng.choice([-1.0, 1.0], rows // 30 + 1), 30)[:rows]
     signs = np.where(flip * scores + rng.standard_normal(rows) > 0.0, 1.0, -1.0)
     return Scored(scores, signs, rng.choice([0.0, 1.0, nan], rows))
+
+
+def easy(rows: int, seed: int) -> Scored:
+    """Long stretches of one label only, with scores that know it and then, in the last third, do not."""
+    rng = np.random.default_rng(seed)
+    signs = np.repeat(rng.choice([-1.0, 1.0], 3), rows // 3 + 1)[:rows]
+    trust = np.where(np.arange(rows) < 2 * rows // 3, 1.0, -1.0)
+    return Scored(signs * trust * rng.choice([1.0, 4.0]) + rng.standard_normal(rows), signs, rng.choice([0.0, 1.0], rows))
+
+
+class OwnRate(NamedTuple):
+    """A rate of one's own: the cells in the order hit, miss, false alarm, quiet."""
+
+    counts: tuple[float, float, float, float]
+    violates: tuple[float, float, float, float]
+    sd: float
+    at_most: float
+    labels: float | None = 1.0
+
+    def levels(self, classes, several, yields):
+        rate = CountedRate(OWN_RATE, Cells(*self.counts), Cells(*self.violates), self.sd, self.labels)
+        return (make_rate_level(rate, self.at_most, several=several, yields=yields),)
+
+
+def quiet_positives(at_most: float) -> OwnRate:
+    """Of the rows without an alarm, at most this share is positive."""
+    return OwnRate((0.0, 1.0, 0.0, 1.0), (0.0, 1.0, 0.0, 0.0), 1.0, at_most)
 
 
 class Played(NamedTuple):

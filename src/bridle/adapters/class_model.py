@@ -182,7 +182,9 @@ class ClassModel:
             return None
         own = self._own(scores)
         rows = zip(own.tolist(), _listed(groups, len(own)), _listed(periods, len(own)), alarms.tolist(), strict=True)
-        return records.stack([judge.look(score, group, period, 1.0 * alarm) for score, group, period, alarm in rows])
+        seen = [judge.look(score, group, period, 1.0 * alarm) for score, group, period, alarm in rows]
+        judge.together(len(seen))
+        return records.stack(seen)
 
     def learn_table(self, table: LabelledRow, engine: str) -> None:
         """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.

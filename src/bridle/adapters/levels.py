@@ -1,10 +1,11 @@
-"""Rates as limits: a debt moves the threshold, so that a rate comes out as asked on every stream.
+"""Rates as limits: a debt moves the threshold, so that a rate is at most a stated amount worse than asked on every stream.
 
 A row is an alarm where its score s is above a threshold. A limit counts some rows (recall: the positives), each of which violates it or not
 (it was missed), and at most a share eps of them may: v is 1 or 0, n counts, and D, the debt, is what was violated beyond that share.
 
-    th = b - sd sp h(eta (D + O)),   h(x) = x (1 + |x|),   eta = .05;   D + O >= 4/eta: the safe action;   D + O <= -4/eta: its opposite
-    when a label comes, if the row counts:   D <- D + v - eps
+    th = b - sd sp h(eta (D + O)),   h(x) = x (1 + |x|),   eta = .05;   D + O >= 4/eta: the safe action
+    two-sided:   D + O <= -4/eta: the opposite of the safe action;      else:   max(D + O, -20) in place of D + O
+    when a label comes, if the row counts:   D <- D + v - eps,   not two-sided:   D <- max(D + v - eps, -20)
     O  = sum over the rows whose label has not come of  q (v - eps),  q the model's probability that the row counts
 
 sd is +1 where a lower threshold means fewer violations (recall: the safe action is an alarm for every row), and -1 where a higher one does.
@@ -14,15 +15,30 @@ threshold would go on moving until the first labels of the new threshold come ba
 `policies.levels`, with the floor and the unavoidable violations that it has: a limit that yields to another is excused for what it violates
 when it is at the top, and this is counted.
 
+A limit is two-sided if it is the only rate, yields to nothing, and the opposite of the safe action counts and violates every row that the
+limit can count. `CountedRate.two_sided` reads the last from the cells. Recall, false positives and alerts are two-sided. Precision is not:
+the opposite of its safe action is an alarm for every row, and a true alarm does not violate. On a stream of positives its debt would fall
+by eps per row without end, and that credit would later pay for thousands of false alarms. So a limit that is not two-sided has a floor:
+-20, or -4/eta if eta is above .2.
+
 Guarantee: whatever scores, labels, base, learner and order: (violations) = eps n + D - raised + (1 - eps) unavoidable, exactly, so that in
-    every window  rate - eps = (D_end - D_start)/n  where nothing was raised or excused; and `most_debt`: D <= 4/eta + 1 - eps + open, where
-    `open` is how many rows were waiting for their labels at the most (in a batch: its rows), so that  rate <= eps + most_debt/n.
-    `least_debt` is the other side: D >= -4/eta - eps - open.
+    every window  rate - eps = (D_end - D_start)/n  if nothing was raised or excused. `raised` is what the floor took away. `open` is how
+    many rows were waiting for their labels at the most (in a batch: its rows).
+    `most_debt`: D <= 4/eta + 1 - eps + open, if the safe action never violates (`CountedRate.capped`), so that  rate <= eps + most_debt/n,
+    plus (1 - eps)/n for each violation that was excused.
+    `least_debt`: D >= -4/eta - eps - open, if the limit is two-sided, so that  rate >= eps + least_debt/n. A floor bounds D as well, but
+    then the rate has no lower end, because `raised` has no upper one.
 Reference: bridle (this file); the identity is that of adaptive conformal inference (I. Gibbs, E. Candes, NeurIPS 2021).
 
-Proof. Let a row be begun that violates, counts, and was not decided by the safe action: then D + O < 4/eta, and as each open row is worth
-at least -eps in O, D < 4/eta + eps open. After the last such row only those that were open then, and itself, can raise D, each by 1 - eps:
-D <= 4/eta + eps open + (1 - eps)(open + 1). The other side is the same with v = 0 and at most 1 - eps in O for each open row.
+Proof. Upper end: let a row be begun that violates and counts. The safe action never violates, so it did not decide this row: D + O < 4/eta.
+Each open row is worth at least -eps in O, so D < 4/eta + eps open. After the last such row only those that were open then, and itself, can
+raise D, each by 1 - eps: D <= 4/eta + eps open + (1 - eps)(open + 1). The floor raises D to 0 at most, and the same count holds from there.
+Of a limit that yields, a violation at D >= 4/eta is excused and leaves D as it is: D <= 4/eta + 1 - eps.
+Lower end: let a row be begun that counts and does not violate. The opposite of the safe action violates every row that it counts, so it did
+not decide this row: D + O > -4/eta. Each open row is worth at most 1 - eps in O, so D > -4/eta - (1 - eps) open. After the last such row at
+most open + 1 rows lower D, each by eps: D >= -4/eta - (1 - eps) open - eps (open + 1).
+A limit that reads no label counts a row at once, but the rows of a batch are decided by the level of its start: all but one of them were
+open, and worth nothing in O (`RateLevel.together`).
 
 >>> level = make_rate_level(RECALL, 0.1)
 >>> state = level.start()
@@ -43,6 +59,7 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.adapters.score_bases import BufferBase, Model, ModelBase
+from bridle.core import InputError
 from bridle.ops import Array, Flag, Scalar, absolute, floor, maximum, sigmoid, where
 from bridle.policies.levels import Level, LevelState, fraction, most_violations
 
@@ -53,7 +70,7 @@ TOP = 4.0
 """The level from which on the safe action is due."""
 
 FLOOR = -20.0
-"""The least debt where there are several limits, so that one that holds by itself does not hoard what it has not used."""
+"""The least debt of a limit that is not two-sided, so that one that holds by itself does not hoard what it has not used."""
 
 BLOCK, BLOCKS = 100.0, 10
 """The recent rate is over the last 1,000 counted rounds: ten blocks of a hundred, of which the newest is being filled."""
@@ -69,7 +86,7 @@ def swing(x: Scalar) -> Scalar:
 
 
 def most_debt(share: float, eta: float, open: float = 0.0) -> float:
-    """4/eta + 1 - eps + open: the most that the debt can be, where at most `open` rows wait for their labels or are in one batch.
+    """4/eta + 1 - eps + open: the most that the debt of a capped rate can be, if at most `open` rows wait for labels or are in one batch.
 
     >>> most_debt(0.1, 0.05), most_debt(0.1, 0.05, open=10)
     (80.9, 90.9)
@@ -78,7 +95,7 @@ def most_debt(share: float, eta: float, open: float = 0.0) -> float:
 
 
 def least_debt(share: float, eta: float, open: float = 0.0) -> float:
-    """-(4/eta + eps + open): the least that the debt can be.
+    """-(4/eta + eps + open): the least that the debt of a two-sided limit can be.
 
     >>> least_debt(0.1, 0.05)
     -80.1
@@ -112,6 +129,26 @@ class CountedRate(NamedTuple):
     violates: Cells
     sd: float
     labels: float | None
+
+    def by_label(self, alarm: bool) -> tuple[tuple[float, float], ...]:
+        """What a row counts, and what it violates, if it is an alarm or not: for a positive row and for a negative one."""
+        q, v = self.counts, self.violates
+        return ((q.hit, v.hit), (q.false_alarm, v.false_alarm)) if alarm else ((q.miss, v.miss), (q.quiet, v.quiet))
+
+    @property
+    def capped(self) -> bool:
+        """Whether the safe action never violates, which the upper end of the proof needs."""
+        return not any(q * v for q, v in self.by_label(self.sd > 0.0))
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the opposite of the safe action counts and violates every row that can count, which the lower end needs.
+
+        >>> RECALL.two_sided, PRECISION.two_sided
+        (True, False)
+        """
+        safe, opposite = self.by_label(self.sd > 0.0), self.by_label(self.sd < 0.0)
+        return all(q * v for (q, v), (other, _) in zip(opposite, safe, strict=True) if q or other)
 
 
 NAMES = ("recall", "recall of the first class", "false positive rate", "alert rate", "precision", "own rate")
@@ -198,6 +235,11 @@ class RateLevel(NamedTuple):
     def eta(self) -> float:
         return float(self.level.step)
 
+    @property
+    def two_sided(self) -> bool:
+        """Whether the rate has a lower end too: nothing else decides rows, and there is no floor."""
+        return self.rate.two_sided and not self.yields and self.level.bottom == -inf
+
     def start(self) -> DebtState:
         none = _single(0.0)
         return DebtState(LevelState(none, none, none, none, none, 0.0), self.base.start(), NONE_WAITING, make_recent(1), 0.0)
@@ -208,9 +250,9 @@ class RateLevel(NamedTuple):
 
     def threshold(self, state: DebtState) -> Scalar:
         """The score above which a row is an alarm."""
-        sd, debt = self.rate.sd, self.debt(state) + state.waiting.due
+        sd, debt = self.rate.sd, maximum(self.debt(state) + state.waiting.due, self.level.bottom)
         moved: Scalar = self.base.place(state.base) - sd * state.base.spread.size * swing(self.level.step * debt)
-        return where(debt >= self.level.top, -sd * inf + 0.0 * moved, where(debt <= -self.level.top, sd * inf + 0.0 * moved, moved))
+        return where(debt >= self.level.top, -sd * inf + 0.0 * debt, where(debt <= -self.level.top, sd * inf + 0.0 * debt, moved))
 
     def look(self, state: DebtState, score: Scalar, alarm: Scalar, row: Scalar) -> tuple[DebtState, Scalar]:
         """After a row was scored and acted upon; also what it is worth until its label comes."""
@@ -230,6 +272,16 @@ class RateLevel(NamedTuple):
     def drop(self, state: DebtState, due: Scalar) -> DebtState:
         """After it is known that the label of a row will never come."""
         return state if self.rate.labels is None else state._replace(waiting=state.waiting.end(due))
+
+    def together(self, state: DebtState, rows: float) -> DebtState:
+        """After this many rows of one batch were looked at, all decided by the level of its start.
+
+        Rows that wait for labels are counted as open already. A limit that reads no label has moved after each row, which the next did not
+        see: to the bounds all of them but one were open.
+        """
+        if self.rate.labels is not None:
+            return state
+        return state._replace(waiting=state.waiting._replace(most=maximum(state.waiting.most, rows - 1.0)))
 
     def _move(self, state: DebtState, score: Scalar, alarm: Scalar, chance: Scalar, row: Scalar) -> DebtState:
         """The debt after a row whose cell is known."""
@@ -262,8 +314,20 @@ def make_rate_level(
     several: bool = False,
     yields: bool = False,
 ) -> RateLevel:
-    """The level for a share of violations; one of `several` has a floor."""
-    part, eta = fraction(share), validate.positive("eta", eta)
-    bottom = max(FLOOR, -TOP / eta) if several else -inf
+    """The level for a share of violations; one of `several`, one that `yields` and one of a rate that is not two-sided have a floor."""
+    rate, part, eta = _checked(rate), fraction(share), validate.positive("eta", eta)
+    bottom = -inf if rate.two_sided and not several and not yields else max(FLOOR, -TOP / eta)
     level = Level(_single(float(part.numerator)), _single(float(part.denominator)), eta, TOP / eta, bottom)
     return RateLevel(rate, level, Model() if base is None else base, float(yields))
+
+
+def _checked(rate: CountedRate) -> CountedRate:
+    """The rate, with no violation in a row that does not count; refused if the proofs do not cover it."""
+    for name, cells in (("counts", rate.counts), ("violates", rate.violates)):
+        if any(cell not in (0.0, 1.0) for cell in cells):
+            raise InputError(f"{name} must be 0 or 1 in every cell of the rate, got {validate.show(cells)}")
+    if rate.sd not in (-1.0, 1.0):
+        raise InputError(f"sd must be 1 or -1, got {validate.show(rate.sd)}")
+    if rate.labels is None and any(positive != negative for positive, negative in map(rate.by_label, (True, False))):
+        raise InputError("labels must be 1 for a rate whose cells depend on the label, got None")
+    return rate._replace(violates=Cells(*(q * v for q, v in zip(rate.counts, rate.violates, strict=True))))

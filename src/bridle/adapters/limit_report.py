@@ -27,10 +27,11 @@ class LimitReport:
 
     `asked` is the number in the limit and `sense` the side of it to be on. `measured` is over all `counted` rounds, `recent` over the last
     1,000 of them (to the nearest hundred), both None before the first. `proved` is an interval in which `measured` lies whatever the stream
-    does, None where nothing is proved, and `why` says why. `price` is what the limit costs at the margin, in the unit that `price_of` says;
-    None where it costs nothing or nobody can say. `since` is the row (the first is 1) from which on it holds, to within a tenth of what
-    it allows; None while it does not. `open` rows wait for their labels and are not counted. `words` is one sentence for people; `seen`
-    holds whatever else was measured, by name: the other side of the trade-off.
+    does. An end of it is 0 or 1 if nothing is proved on that side. It is None if nothing is proved at all, and `why` says why. `price` is
+    what the limit costs at the margin, in the unit that `price_of` says; None where it costs nothing or nobody can say. `since` is the row
+    (the first is 1) from which on it holds, to within a tenth of what it allows; None while it does not. `open` rows wait for their labels
+    and are not counted. `words` is one sentence for people; `seen` holds whatever else was measured, by name: the other side of the
+    trade-off.
     """
 
     name: str

@@ -17,6 +17,9 @@ QUIET = 1000
 FIRST, AFTER_BUDGET = "this one has priority and is tracked", "this one has priority, after the budget of alarms"
 """What is said of the limit that comes before other rates."""
 
+UNSAFE = "not bounded, because even the safe action can violate it"
+"""What is said of a rate of the user's own whose safe action violates in rows that count."""
+
 Others: TypeAlias = tuple[float, float, float, tuple[float, ...], float]
 """Rows, the row of the last alarm, rows in conflict, the table of alarms and labels, and the common threshold."""
 
@@ -53,7 +56,7 @@ def rate_report(level: RateLevel, state: DebtState, first: str, several: bool, o
     n, violated, open = float(state.level.counted), float(state.level.violated), float(state.waiting.most)
     least = name in ASKED_AT_LEAST
     excused = float(state.level.unavoidable) * (1.0 - share)
-    raised = float(state.level.raised) / float(level.level.q)
+    most = most_debt(share, eta, open) + excused
 
     def turned(rate: float) -> float:
         return 1.0 - rate if least else rate
@@ -63,13 +66,10 @@ def rate_report(level: RateLevel, state: DebtState, first: str, several: bool, o
         measured = turned(violated / n)
         length, marks = state.recent.since(n)
         recent = turned((violated - float(marks[0])) / length) if length else measured
-        ends = sorted(
-            (
-                turned(_clip(share + (most_debt(share, eta, open) + excused) / n)),
-                turned(_clip(share + (least_debt(share, eta, open) - raised) / n)),
-            )
-        )
-        proved = (ends[0], ends[1])
+        high = _clip(share + most / n) if level.rate.capped else 1.0
+        low = _clip(share + least_debt(share, eta, open) / n) if level.two_sided else 0.0
+        if level.rate.capped or level.two_sided:
+            proved = (turned(high), turned(low)) if least else (low, high)
     broken, debt = float(state.broken), float(level.debt(state))
     holds = bool(n) and violated <= (1.1 * share) * n
     seen: dict[str, Any] = {
@@ -87,13 +87,13 @@ def rate_report(level: RateLevel, state: DebtState, first: str, several: bool, o
         measured,
         recent,
         proved,
-        "" if n else "no row has counted yet",
+        "no row has counted yet" if not n else "" if level.rate.capped else UNSAFE,
         _price(name, th) if n and name in PRICES else None,
         PRICES.get(name, ""),
         int(broken) + 1 if holds else None,
         int(n),
         int(state.waiting.now),
-        _rate_words(name, n, measured, rows, last_alarm, first, several, seen, level),
+        _rate_words(name, n, measured, rows, last_alarm, first, several, seen, level, most),
         seen,
     )
 
@@ -116,6 +116,7 @@ def _rate_words(
     several: bool,
     seen: dict[str, Any],
     level: RateLevel,
+    most: float,
 ) -> str:
     if name == "precision" and rows - last_alarm >= QUIET:
         since = f"since row {int(last_alarm):,}" if last_alarm else "yet"
@@ -127,12 +128,14 @@ def _rate_words(
         share = f"{100.0 * seen['conflict']:.3g} % of rows"
         first = first or "another has priority"
         return f"cannot be had together with the other limits in {share} ({first}); seen: {name} {short(measured)} with {others}"
-    slack = most_debt(level.share, level.eta) / n
-    return (
-        f"within {short(slack)} of what was asked on every stream of {int(n):,} counted rows"
-        if slack < 1.0
-        else (f"{int(n):,} counted rows: a promise within 0.01 needs {int(100.0 * most_debt(level.share, level.eta)):,}")
-    )
+    if not level.rate.capped:
+        return UNSAFE
+    slack = most / n
+    if slack >= 1.0:
+        return f"{int(n):,} counted rows: a promise within 0.01 needs {int(100.0 * most):,}"
+    side = "below" if name in ASKED_AT_LEAST else "above"
+    near = f"within {short(slack)} of" if level.two_sided else f"at most {short(slack)} {side}"
+    return f"{near} what was asked on every stream of {int(n):,} counted rows"
 
 
 def budget_report(level: BudgetLevel, state: BudgetState, others: Others) -> LimitReport:

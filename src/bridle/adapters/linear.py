@@ -162,6 +162,11 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         self._held = held._replace(levels=levels)
         return seen
 
+    def together(self, rows: int) -> None:
+        """Note that the last `rows` rows that were counted were all decided by the same level."""
+        held = self.held
+        self._held = held._replace(levels=self.thresholds.together(held.levels, float(rows)))
+
     def reports(self) -> list[tuple[int, LimitReport]]:
         """What became of every limit, with its place among those that were given."""
         given, levels = listed(self.plan.constraints), self.rules.thresholds

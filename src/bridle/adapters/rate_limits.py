@@ -303,7 +303,8 @@ def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> Ale
 def Precision(at_least: float = 0.5, eta: float = ETA) -> PrecisionLimit:
     """A limit: at least this share of the alarms is right.
 
-    Where no alarm is left to repay what was wrong, the report says so.
+    Where no alarm is left to repay what was wrong, the report says so. What is proved is a lower end only: if every alarm is right, the
+    precision is 1 whatever the threshold does.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 The limits on rates each have a threshold that they want (`levels`), below which it should stay or above which; budgets one above which it
 should stay (`alert_budget`); limits on gaps between groups move it by group (`group_levels`).
 
-one limit      its threshold is the threshold: the rate comes out as asked, and the other side of the trade-off is as good as it can be
+one limit      its threshold is the threshold: the rate comes out as asked (a precision, or another rate without a lower end, at least as
+               good as asked), and the other side of the trade-off is as good as it can be
 several        the user's own threshold (.5) moved into the interval that they leave; debts are floored, so that one that holds by itself
                does not hoard what it has not used. Where the interval is empty the limits are in conflict: the first one named (or the one
                that `priority` chooses) is tracked, the others are reported, with what was seen of both
@@ -214,6 +215,10 @@ class Thresholds(NamedTuple):
             table=state.table.add(alarm, sign),
         )
 
+    def together(self, state: ThresholdsState, rows: float) -> ThresholdsState:
+        """After this many rows were looked at that were all decided by the same level."""
+        return state._replace(rates=tuple(level.together(each, rows) for level, each in zip(self.rates, state.rates, strict=True)))
+
     def drop(self, state: ThresholdsState, seen: Seen, group: Scalar = nan) -> ThresholdsState:
         """After it is known that the label of a row will never come."""
         rates = zip(self.rates, state.rates, seen.rates, strict=True)
@@ -263,21 +268,25 @@ def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequen
             raise InputError(f"limits must hold limits on rates such as Recall(at_least=0.9), not {validate.show(limit)}")
     order = sorted(range(len(given)), key=lambda i: (i != priority, i))
     probe = {i: given[i].levels(classes, False, False) for i in order}
-    rated = [i for i in order if not all(isinstance(level, GapLevel) for level in probe[i])]
-    overruled = any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels) or order[:1] != rated[:1]
-    made = {i: given[i].levels(classes, len(rated) > 1, overruled or i != rated[0]) if i in rated else probe[i] for i in order}
-    each = [(float(i), level) for i in order for level in made[i]]
+    rivals = [i for i in order for level in probe[i] if not isinstance(level, GapLevel)]  # a limit of the user's own may have several
+    gap_first = any(isinstance(level, GapLevel) for i in order[:1] for level in probe[i][:1])
+    overruled = gap_first or any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels)
+
+    def levels(i: int) -> Sequence[RateLevel | BudgetLevel | GapLevel]:
+        alone = rivals.count(i) == 1 and i == rivals[0]
+        return given[i].levels(classes, len(rivals) > 1, overruled or not alone) if i in rivals else probe[i]
+
+    each = [(float(i), level) for i in order for level in levels(i)]
     rates = [(place, level) for place, level in each if isinstance(level, RateLevel)]
     budgets = [(place, level) for place, level in each if isinstance(level, BudgetLevel)]
     gaps = [(place, level) for place, level in each if isinstance(level, GapLevel)]
     places = tuple(place for part in (rates, budgets, gaps) for place, _ in part)
-    first = bool(each) and isinstance(each[0][1], GapLevel)
     return Thresholds(
         tuple(level for _, level in rates),
         tuple(level for _, level in budgets),
         tuple(level for _, level in gaps),
         places,
-        float(first),
+        float(gap_first),
         validate.number("own", own),
     )
 
@@ -301,7 +310,7 @@ def decide_batch(
         alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
         state, seen = model.look(state, score, group, period, alarms[-1])  # each alarm leaves less of a budget
         kept.append(seen)
-    return state, kept, np.array(alarms)
+    return model.together(state, float(len(kept))), kept, np.array(alarms)
 
 
 def learn_batch(
