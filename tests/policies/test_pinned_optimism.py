@@ -146,7 +146,7 @@ def test_the_update_is_what_the_page_says(scale, level):
         said = a / np.linalg.norm(a) * (guess > 0.0)
         state = policy.record.hinted(state, Hint(m, np.array([guess]), 5.0 * a[None]))
         m = m * min(1.0, longest / float(np.linalg.norm(m)))
-        said = said if S > 0.0 else 0.0 * said
+        m, said = (m, said) if S > 0.0 else (0.0 * m, 0.0 * said)
         eta, w = D / sqrt(S) if S > 0.0 else 0.0, lam * P
         take, trust = (m if sums[0] <= sums[1] else 0.0 * m), (said if sums[2] <= sums[3] else 0.0 * said)
         used += [sums[0] <= sums[1], sums[2] <= sums[3]]
@@ -176,6 +176,23 @@ def test_the_update_is_what_the_page_says(scale, level):
     assert used.min() > 5
     assert used.max() < 60
     assert found == pytest.approx((C * D * sqrt(S) - (P - 1.0) - C * D * (sqrt(W) - lam)) / V, rel=1e-9)
+
+
+@pytest.mark.parametrize("halfspace", [True, False])
+def test_while_nothing_moves_no_cost_is_predicted(halfspace):
+    """V grad f_1 + w n_1 = 0, so S stays 0 after round 1. If exact hints were used from there, S would stay 0 for ever, and x would too."""
+    T, policy = 2000, bridle.policy("optimistic", bridle.Box(-1.0, 1.0, dim=1), V=1.0 / 16.0, hint="none", halfspace=halfspace)
+    session, u, regret = bridle.Session(policy), -1.0, 0.0
+    for t in range(T):
+        slope = 1.0 if t else -1.0
+        x = session.decide(hint=[slope]) if t else session.decide()
+        g, normal = (-1.0, 0.0) if t else (float(x[0]) + 1e-6, 1.0)
+        session.observe(f=slope * float(x[0]), df=[slope], g=g, dg=[normal])
+        regret += slope * (float(x[0]) - u)
+        assert regret <= session.bound().regret + 1e-9
+        assert regret <= session.certificate().regret_algorithm + 1e-9
+    assert session.bound().regret < 26.3  # c D sqrt(E_f) + (1 + c/8)/V with E_f = 2
+    assert regret < 2.0
 
 
 def test_a_constraint_predicted_elsewhere_is_read_where_one_would_decide():

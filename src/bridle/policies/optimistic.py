@@ -10,10 +10,10 @@ gradient|), or any other:
     S_t = S_{t-1} + |V (grad f_t - m_t) + w_t (n_t - n'_t)|^2,      W_t = W_{t-1} + w_t^2 |n_t - n'_t|^2,      W_0 = lam^2
     P_t = P_{t-1} + w_t dist_t - c D (sqrt(W_t) - sqrt(W_{t-1})),      P_0 = 1
 
-While S is 0 it stays where it is. Predictions are not trusted blindly. m_t is shortened to the longest gradient so far. It is used, instead
-of 0, while its squared errors so far are no more than those of 0 would have been; and so is n'_t, by its own errors. Where somebody
-predicts a constraint's value and gradient at some action, n'_t is its normal if what would be decided for the predicted cost alone, read
-off affinely, violates it. Where nobody predicts anything, the last round is the prediction (``hint="last"``), or there is none
+While S is 0 the step is 0 and both predictions are 0. Predictions are not trusted blindly. m_t is shortened to the longest gradient so far.
+It is used, instead of 0, while its squared errors so far are no more than those of 0 would have been; and so is n'_t, by its own errors.
+Where somebody predicts a constraint's value and gradient at some action, n'_t is its normal if what would be decided for the predicted cost
+alone, read off affinely, violates it. Where nobody predicts anything, the last round is the prediction (``hint="last"``), or there is none
 (``hint="none"``). A caller predicts with ``session.decide(hint=...)``; a game's adversary may, too (`bridle.with_hints`).
 
 Guarantee: `optimistic_bound`; for every t and every feasible u, with E_f = sum |grad f_s - m_s|^2 and E_n = sum |n_s - n'_s|^2 of the
@@ -24,7 +24,7 @@ Guarantee: `optimistic_bound`; for every t and every feasible u, with E_f = sum 
 
     With right predictions regret is O(1) and CCV is O(log t); without any they are O(sqrt(t)) and O(sqrt(t log t)), as those of `anytime`
     are. Predictions that were given cost no more than twice their errors or those of none: E_f <= 2 min(E_given, sum |grad f|^2) + 4 G^2,
-    and E_n <= 2 min(E_given, violated rounds) + 4.
+    and E_n <= 2 min(E_given, violated rounds) + 4. E_given is that of the predictions as given, m_t shortened, and 0 while S is 0.
 Reference: J. Lekeufack, M. I. Jordan. An Optimistic Algorithm for Online Convex Optimization with Adversarial Constraints. arXiv
     2412.08060, which has O(sqrt(E_f)) and O(log T (sqrt(E_g) + 1)). The update with P, the constants, what guards against bad predictions
     and the proof are this file's; the two-step update is Rakhlin and Sridharan's.
@@ -34,10 +34,10 @@ bring y closer to it, and the usual three-point inequalities for x_t and z give
 
     <v_t, x_t - u> <= (|y_t - u|^2 - |y_{t+1} - u|^2) / (2 eta_t) + <v_t - v'_t, x_t - z> - |x_t - z|^2 / (2 eta_t).
 
-The last two terms are at most D min(e_t, e_t^2 / (2 sqrt(S_{t-1}))), and that is at most phi D (sqrt(S_t) - sqrt(S_{t-1})) with phi =
-(1 + sqrt(5))/2: in units of sqrt(S_{t-1}) their ratio grows with e_t up to e_t = 2, where it is 2 / (sqrt(5) - 1) = phi, and falls from
-there; where S_{t-1} = 0, <v_t, x_t - u> <= D sqrt(S_t). As eta_t does not grow, sum <v_s, x_s - u> <= (1/2 + phi) D sqrt(S_t) = c D
-sqrt(S_t).
+The last two terms are at most D min(e_t, e_t^2 / (2 sqrt(S_{t-1}))), and that is at most phi D (sqrt(S_t) - sqrt(S_{t-1})) with phi = (1 +
+sqrt(5))/2: in units of sqrt(S_{t-1}) their ratio grows with e_t up to e_t = 2, where it is 2 / (sqrt(5) - 1) = phi, and falls from there.
+If S_{t-1} = 0, then v'_t = 0, so <v_t, x_t - u> <= D |v_t| = D e_t = D sqrt(S_t). As eta_t does not grow, sum <v_s, x_s - u> <= (1/2 + phi)
+D sqrt(S_t) = c D sqrt(S_t).
 (2) u lies in H_s, so <n_s, x_s - u> >= dist_s. By Minkowski sqrt(S_t) <= V sqrt(E_f) + sqrt(W_t - W_0). So V Regret_t + sum w_s dist_s <=
 c D (V sqrt(E_f) + sqrt(W_t)). The sum is P_t - 1 + c D (sqrt(W_t) - sqrt(W_0)) by the definition of P:
 
@@ -167,8 +167,9 @@ class Optimistic(NamedTuple):
 
     def foresee(self, state: OptimisticState) -> Foresight:
         """What is expected of the next round, as far as it is believed."""
-        told_df = minimum(ratio(state.longest, norm(state.df)), 1.0) * state.df
-        told_normal = 1.0 * (state.S > 0.0) * state.normal
+        moves = 1.0 * (state.S > 0.0)  # without a step, a prediction would be charged less than the round can cost: (1) needs 0
+        told_df = moves * minimum(ratio(state.longest, norm(state.df)), 1.0) * state.df
+        told_normal = moves * state.normal
         df = 1.0 * (state.told_cost <= TIE * state.plain_cost) * told_df
         normal = 1.0 * (state.told_limits <= TIE * state.plain_limits) * told_normal
         cost, limits = self.weights(state)
