@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import itertools
 import threading
+import time
 
 import pytest
 
 from bridle.core import InputError
+from bridle.database.rows import StoreError
 from bridle.service import auth, keyring
 from bridle.service.auth import SCOPES, make_key, may, recognise
 from bridle.service.errors import Turned
@@ -147,8 +148,7 @@ def test_a_key_that_was_added_just_now_is_found_and_one_revoked_is_forgotten():
     ring = ring_with()
     asyncio.run(ring.refresh())
     ring.store.keys.rows.append(key)
-    ring.read_at -= 1.0
-    assert admitted(ring, text) == key
+    assert admitted(ring, text) == key  # also right after a read
     ring.store.keys.rows[0] = key._replace(revoked=2.0)
     asyncio.run(ring.refresh())
     with pytest.raises(Turned) as turned:
@@ -156,18 +156,94 @@ def test_a_key_that_was_added_just_now_is_found_and_one_revoked_is_forgotten():
     assert turned.value.status == 401
 
 
-def test_wrong_keys_do_not_make_the_database_busy(monkeypatch):
-    now = itertools.count(0.0, 0.001)
-    monkeypatch.setattr(keyring, "monotonic", lambda: next(now))
+def test_valid_keys_wait_for_the_first_read_and_share_it():
+    text, key = make_key("shop", ["read"], 1.0)
+    ring = ring_with(key)
+    own, begun, finish = ring.store.keys.list, threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        assert finish.wait(10.0)
+        return own()
+
+    async def ask():
+        ring.store.keys.list = slow
+        starting = asyncio.create_task(ring.refresh())
+        await asyncio.to_thread(begun.wait, 10.0)
+        requests = [asyncio.create_task(ring.admit(f"Bearer {text}", "read")) for _ in range(50)]
+        await asyncio.sleep(2.0 * keyring.AT_MOST_EVERY)
+        finish.set()
+        await starting
+        return await asyncio.gather(*requests)
+
+    assert asyncio.run(ask()) == [key] * 50
+    assert ring.store.keys.reads == 2  # the one that was under way, and one for all requests
+
+
+def test_a_key_added_during_a_read_is_found_by_the_next():
+    text, key = make_key("shop", ["read"], 1.0)
     ring = ring_with()
-    for _ in range(100):  # two looks at the clock each, and one more where keys are read: 200 ms of it
-        with pytest.raises(Turned):
-            admitted(ring, "brk_000000000000_x")
-    assert ring.store.keys.reads == 1
-    for _ in range(1000):
-        with pytest.raises(Turned):
-            admitted(ring, "brk_000000000000_x")
-    assert 3 <= ring.store.keys.reads <= 6
+    begun, finish = threading.Event(), threading.Event()
+
+    def before_it_was_added():
+        begun.set()
+        assert finish.wait(10.0)
+        return []
+
+    async def ask():
+        own, ring.store.keys.list = ring.store.keys.list, before_it_was_added
+        reading = asyncio.create_task(ring.refresh())
+        await asyncio.to_thread(begun.wait, 10.0)
+        ring.store.keys.list = own
+        ring.store.keys.rows.append(key)
+        request = asyncio.create_task(ring.admit(f"Bearer {text}", "read"))
+        await asyncio.sleep(0.0)
+        finish.set()
+        await reading
+        return await request
+
+    assert asyncio.run(ask()) == key
+
+
+def test_while_keys_cannot_be_read_unknown_keys_are_told_to_come_again():
+    (text, key), (other, second) = make_key("shop", ["read"], 1.0), make_key("new", ["read"], 1.0)
+    ring = ring_with(key)
+    own = ring.store.keys.list
+
+    def broken():
+        raise StoreError("the database is gone")
+
+    ring.store.keys.list = broken
+    with pytest.raises(Turned) as turned:
+        admitted(ring, text)  # nothing was ever read
+    assert turned.value.status == 503
+    assert int(turned.value.headers["Retry-After"]) >= 1
+    ring.store.keys.list = own
+    assert admitted(ring, text) == key
+    ring.store.keys.list = broken
+    ring.store.keys.rows.append(second)
+    assert admitted(ring, text) == key  # it is known
+    with pytest.raises(Turned) as turned:
+        admitted(ring, other)
+    assert turned.value.status == 503
+    with pytest.raises(Turned) as turned:
+        admitted(ring, None)  # no key is no key, whatever the database says
+    assert turned.value.status == 401
+    ring.store.keys.list = own
+    assert admitted(ring, other) == second
+
+
+def test_wrong_keys_do_not_make_the_database_busy():
+    ring = ring_with()
+
+    async def ask():
+        return await asyncio.gather(*(ring.admit("Bearer brk_000000000000_x", "read") for _ in range(200)), return_exceptions=True)
+
+    begun = time.monotonic()
+    for _ in range(4):
+        assert {turned.status for turned in asyncio.run(ask())} == {401}
+    assert time.monotonic() - begun >= 3.0 * keyring.AT_MOST_EVERY
+    assert ring.store.keys.reads == 4
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_come_again():

@@ -83,6 +83,7 @@ class Service:
         remote = not self.config.db.startswith("sqlite")
         self.lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="bridle-lookup") if remote else None
         self.ring = KeyRing(self.store, self.config.limits, self.config.insecure)
+        await self.ring.refresh()  # before the first request is answered: a valid key is never unknown
         self._tasks = [asyncio.create_task(self.ring.keep_fresh()), asyncio.create_task(self._warm_up())]
         log("started", address=self.config.address, owner=self.store.owner, insecure=self.config.insecure)
 
