@@ -88,8 +88,11 @@ def serving(db: str, insecure: bool = True, **settings: object) -> Iterator[Serv
 class ServerProcess:
     """`bridle serve` in a process of its own, which can be killed and started again at the same address."""
 
-    def __init__(self, db: str, folder: Path, port: int, *more: str, program: Path | None = None, insecure: bool = True) -> None:
+    def __init__(
+        self, db: str, folder: Path, port: int, *more: str, program: Path | None = None, insecure: bool = True, files: int | None = None
+    ) -> None:
         self.program = ["-m", "bridle"] if program is None else [str(program)]
+        self.shell = () if files is None else ("sh", "-c", f'ulimit -n {files} && exec "$@"', "sh")  # the system's limit on open files
         self.db, self.folder, self.port, self.more = db, folder, port, (*more, *(("--insecure",) if insecure else ()))
         self.url = f"http://127.0.0.1:{port}"
         self.process: subprocess.Popen[bytes] | None = None
@@ -97,7 +100,7 @@ class ServerProcess:
     def start(self) -> None:
         """Start it and wait until it is ready."""
         options = ["--db", self.db, "--port", str(self.port), "--log", "warning", *self.more]
-        command = [sys.executable, *self.program, "serve", *options]
+        command = [*self.shell, sys.executable, *self.program, "serve", *options]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
         with open(self.folder / f"server-{self.port}.log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment)

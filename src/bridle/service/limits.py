@@ -21,6 +21,12 @@ class ServiceLimits:
 
     body: int = 16_000_000
     """Bytes of a request."""
+    header: int = 32_768
+    """Bytes of the request line and the headers of a request."""
+    connections: int = 2_000
+    """Connections of all clients; fewer if the system allows the process fewer open files."""
+    deadline: float = 10.0
+    """Seconds for the header of a request, and for its body, which has one more for every 16 KB received."""
     batch: int = 10_000
     """Events of a batch."""
     rate: float = 20_000.0
@@ -45,7 +51,9 @@ class ServiceLimits:
             validate.one_of("limit", name, known)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise InputError(f"limits.{name} must be a number, not {validate.show(value)}")
-            clean[name] = validate.positive(f"limits.{name}", value) if name == "rate" else validate.whole(f"limits.{name}", value)
+            clean[name] = (
+                validate.positive(f"limits.{name}", value) if name in ("rate", "deadline") else validate.whole(f"limits.{name}", value)
+            )
         return cls(**clean)  # type: ignore[arg-type]
 
 

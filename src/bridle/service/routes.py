@@ -65,7 +65,8 @@ errors are {"error": SENTENCE, "request": ID}
     400  not JSON, or not of the right form        401  no key, a wrong or a revoked one      403  the key lacks the scope
     404  no such session or gate                   409  the name or the key was used for something else
     413  the body or the batch is too large        422  a refused record, in Python's words; it is in the quarantine, nothing changed
-    429  too many requests (Retry-After)           503  not now (Retry-After): try again with the same key
+    429  too many requests (Retry-After)           431  the header is too large (without an ID)
+    503  not now (Retry-After): try again with the same key
 """
 
 from __future__ import annotations

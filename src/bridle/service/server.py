@@ -9,6 +9,7 @@ import sys
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from time import monotonic
 
 import uvicorn
 
@@ -16,23 +17,54 @@ from bridle.core import BridleWarning, InputError
 from bridle.service import logs
 from bridle.service.app import front_door
 from bridle.service.config import ServiceConfig
+from bridle.service.connections import LimitedProtocol, limited_protocol, most_connections
+from bridle.service.logs import log
 from bridle.service.service import Service
 
 REPAIRED = (3, 51, 3)
 """SQLite's versions before this one may damage a database when two connections write or checkpoint at the same instant."""
 
+BACKLOG = 128
+"""Connections that may wait to be accepted, and are accepted at once."""
+
+SWEEP_EVERY = 10
+"""Tenths of a second between two looks at the connections."""
+
+REPORT_EVERY = 10.0
+"""Seconds between two lines in the log about dropped connections."""
+
 
 class ServiceServer(uvicorn.Server):
-    """uvicorn's server, which ends streams first when it stops: it would wait for them."""
+    """uvicorn's server with limits on connections. When it stops, it ends streams first: uvicorn would wait for them."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self.service = service
         service.requests = self.server_state.tasks
+        self.protocol = limited_protocol(service.config.limits)
+        config.http = self.protocol
+        self._dropped, self._reported = 0, -REPORT_EVERY
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % SWEEP_EVERY == 0:
+            self._sweep(monotonic())
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.stopping.set()
         await super().shutdown(sockets)
+
+    def _sweep(self, now: float) -> None:
+        """Drop connections whose clients take too long, and find out how many there may be."""
+        connections = self.server_state.connections
+        for each in list(connections):
+            if isinstance(each, LimitedProtocol) and each.is_late(now):
+                each.drop()
+                self._dropped += 1
+        self.protocol.most = most_connections(self.service.config.limits.connections, len(connections))
+        if self._dropped and now - self._reported >= REPORT_EVERY:
+            log("dropped connections", logging.WARNING, count=self._dropped)
+            self._dropped, self._reported = 0, now
 
 
 def run(config: ServiceConfig) -> None:
@@ -60,11 +92,11 @@ def uvicorn_config(service: Service) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         lifespan="on",
+        backlog=BACKLOG,
         server_header=False,
         ssl_certfile=config.tls_cert,
         ssl_keyfile=config.tls_key,
         timeout_graceful_shutdown=max(1, int(config.drain)),
-        h11_max_incomplete_event_size=65536,
         proxy_headers=False,
         ws="none",
     )
@@ -78,7 +110,7 @@ def listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(2048)
+        listening.listen(BACKLOG)
         return listening
     except OSError as error:
         raise InputError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None

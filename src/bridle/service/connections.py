@@ -1,0 +1,159 @@
+"""Limits on connections, so that a client without a key cannot shut out the others.
+
+uvicorn parses with httptools, which reads a header of any length, and waits for the rest of a request for ever. `LimitedProtocol` is
+uvicorn's protocol with a limit on the header and on what frames a body, and with deadlines. When there are too many connections, a new
+one takes the place of the one that has waited longest for its own client. A request that is being answered, or whose body is read for its
+answer, is never dropped for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from bridle.service.limits import ServiceLimits
+
+FRAMING = 8
+"""Bytes that frame one byte of a body at most: a chunk of one byte needs 5."""
+
+PIECE = 65_536
+"""Bytes of a body that are parsed at once."""
+
+SLOWEST = 16_384
+"""Bytes of a body per second; a client that sends faster is never too late."""
+
+PATIENCE = 3.0
+"""Deadlines that a client may take to read some of an answer."""
+
+KEPT_FREE = 64
+"""File descriptors that connections leave for files and databases; an eighth of all, if that is less."""
+
+FEWEST = 16
+"""Connections that there is room for in any case."""
+
+BETWEEN, HEADER, BODY = range(3)
+"""What the client sends: nothing yet, the header of a request, or its body."""
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection whose requests have limits. `most` is how many connections there may be."""
+
+    limits: ServiceLimits
+    most: int
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.sends, self.since = BETWEEN, monotonic()
+        self.framing = self.received = self.unsent = 0
+        self.ended = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            waiting = [each for each in self.connections if isinstance(each, LimitedProtocol) and each is not self and each.waits()]
+            if waiting:
+                min(waiting, key=lambda each: each.since).drop()
+            else:
+                self.refuse("503 Service Unavailable", "the server has too many connections: try again in a moment", "retry-after: 1\r\n")
+
+    def data_received(self, data: bytes) -> None:
+        limits, start = self.limits, 0
+        while start < len(data) and not self.transport.is_closing():
+            room = PIECE if self.sends == BODY else limits.header - self.framing
+            part = data if len(data) <= room and not start else data[start : start + room]
+            start += len(part)
+            before, self.ended = self.received, False
+            super().data_received(part)
+            self.framing = 0 if self.ended else self.framing + len(part) - (self.received - before)
+            allowed = limits.header + (FRAMING * self.received + 1 if self.sends == BODY else 0)
+            if self.framing >= allowed:
+                self.refuse("431 Request Header Fields Too Large", f"the header of a request may have at most {limits.header} bytes")
+            elif self.received > limits.body and self.cycle.response_complete:
+                self.transport.close()
+
+    def resume_writing(self) -> None:
+        self.since = monotonic()
+        super().resume_writing()
+
+    # --- what the parser says -----------------------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self.sends, self.since = HEADER, monotonic()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self.sends, self.since = BODY, monotonic()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self.received += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self.sends, self.received, self.ended = BETWEEN, 0, True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self.since = monotonic()
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self.cycle.body.clear()  # of a request that was answered without it
+
+    # --- what follows from it -----------------------------------------------------------------------------------------------------------
+
+    def waits(self) -> bool:
+        """Whether it waits for its client: for a request, for the rest of one that is answered, or for an answer to be read."""
+        return self.cycle is None or self.cycle.response_complete or self.flow.write_paused
+
+    def is_late(self, now: float) -> bool:
+        """Whether its client takes too long."""
+        deadline, before, self.unsent = self.limits.deadline, self.unsent, self.transport.get_write_buffer_size()
+        if self.unsent < before or self.flow.read_paused:  # the client reads, or waits for the server to read on
+            self.since = now
+        waited = now - self.since
+        if not self.waits():
+            return self.sends == BODY and waited > deadline + self.received / SLOWEST
+        if self.transport.is_closing():  # what is left may be read yet; with TLS nobody knows how much that is
+            return False
+        if self.unsent:
+            return waited > PATIENCE * deadline
+        idle = self.sends == BETWEEN and self.cycle is not None
+        return waited > deadline + idle * self.timeout_keep_alive
+
+    def drop(self) -> None:
+        """Close at once, whatever waits to be sent."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def refuse(self, status: str, sentence: str, more: str = "") -> None:
+        """Answer beside the application, unless another answer is on its way, and close."""
+        if self.cycle is None or self.cycle.response_complete:
+            body = f'{{"error":"{sentence}"}}'
+            header = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{more}connection: close"
+            self.transport.write(f"HTTP/1.1 {status}\r\n{header}\r\n\r\n{body}".encode())
+        self.transport.close()
+
+
+def limited_protocol(limits: ServiceLimits) -> type[LimitedProtocol]:
+    """The protocol of connections under these limits."""
+    return type("ServiceProtocol", (LimitedProtocol,), {"limits": limits, "most": limits.connections})
+
+
+def most_connections(limit: int, now: int) -> int:
+    """How many connections there may be beside the open files; `now` is how many there are."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return limit
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files == resource.RLIM_INFINITY:
+        return limit
+    others = KEPT_FREE
+    with suppress(OSError):  # not on this system, or none is left to look with
+        others = max(0, len(os.listdir("/dev/fd")) - now)
+    return min(limit, max(FEWEST, files - min(KEPT_FREE, files // 8) - others))
