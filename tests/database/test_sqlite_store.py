@@ -37,13 +37,6 @@ def test_it_does_what_every_store_must_also_when_pressed(must, url, monkeypatch)
     must(url, monkeypatch)
 
 
-def test_a_newer_sqlite_needs_no_turns(url, tmp_path, monkeypatch):
-    monkeypatch.setattr("bridle.database.owners.SOUND", (3, 0, 0))
-    store_contract.keeps_events(url)
-    store_contract.groups_commit_together(f"{url}-2")
-    assert list(tmp_path.glob("*.writing")) == []
-
-
 @pytest.mark.parametrize(
     ("url", "said"),
     [

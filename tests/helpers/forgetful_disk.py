@@ -137,8 +137,8 @@ class _DiskFile(apsw.VFSFile):
 class _Answer:
     """What a statement gave."""
 
-    def __init__(self, rows: list[Any], rowcount: int) -> None:
-        self.rows, self.rowcount = rows, rowcount
+    def __init__(self, rows: list[Any], rowcount: int, lastrowid: int) -> None:
+        self.rows, self.rowcount, self.lastrowid = rows, rowcount, lastrowid
 
     def fetchall(self) -> list[Any]:
         return self.rows
@@ -164,7 +164,7 @@ class ApswConnection:
     def _run(self, run: Callable[..., Any], *arguments: Any) -> _Answer:
         before = self.real.total_changes()
         try:
-            return _Answer(list(run(*arguments)), self.real.total_changes() - before)
+            return _Answer(list(run(*arguments)), self.real.total_changes() - before, self.real.last_insert_rowid())
         except apsw.Error as problem:
             said = sqlite3.OperationalError(str(problem))
             own = {apsw.FullError: sqlite3.SQLITE_FULL, apsw.IOError: sqlite3.SQLITE_IOERR}.get(

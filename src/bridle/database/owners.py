@@ -4,15 +4,15 @@ A store has a name of its own and a lock on `DATABASE.NAME.lock` while it is ope
 soon as nobody has the lock of that name: after `kill -9` at once, without waiting for any clock. The database file itself is never
 opened here, because closing it would drop SQLite's own locks on it.
 
-`DATABASE.writing` is for SQLite before 3.51.3, where two connections that write or checkpoint at the same instant can damage a database:
-every store has a lock on it for as long as a commit takes, so that no two do. Windows has no such lock: let one process write there.
+`DATABASE.writing` lets one store write at a time: every store has a lock on it for as long as a commit takes. The mark of a database
+(`mark`) needs that, and so does SQLite before 3.51.3, where two connections that write or checkpoint at the same instant can damage a
+database. Windows has no such lock: let one process write there.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
@@ -27,9 +27,6 @@ from bridle.storage import Disk, reason
 if sys.platform != "win32":
     import fcntl
 
-SOUND = (3, 51, 3)
-"""The first version of SQLite in which several connections may write and checkpoint."""
-
 PATIENCE = 5.0
 """Seconds to wait for another process that writes."""
 
@@ -43,7 +40,7 @@ class OwnerLock:
         self._lock = journal.take_lock(self._path, f"{database} as {owner}", "name of an owner")
         _open.add(self)
         try:
-            if sqlite3.sqlite_version_info < SOUND and sys.platform != "win32":
+            if sys.platform != "win32":
                 self._turn = Disk.open(f"{database}.writing", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as problem:
             self.close()

@@ -2,7 +2,8 @@
 
 The file is in WAL mode with ``synchronous = FULL``: a commit has returned only once the log is synced. One connection writes and
 checkpoints, a second one only reads. A single event is one statement that commits by itself; several are one immediate transaction, since
-one that begins by reading may be refused as soon as it writes. Whoever opens the file for writing has a name and a lock (`owners`).
+one that begins by reading may be refused as soon as it writes. Whoever opens the file for writing has a name and a lock (`owners`), and
+keeps a mark next to it that tells whether anything was lost (`mark`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
 from bridle.database import migrations, owners
+from bridle.database.mark import COUNTS, HighWaterMark, Marked, missing
 from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import Value, compile_all
@@ -44,6 +46,16 @@ _SAID = {
 }
 
 
+LAST = "SELECT coalesce((SELECT max(id) FROM event), 0), (SELECT count(*) FROM session)"
+"""What is marked after a commit."""
+
+
+def _held(connection: sqlite3.Connection) -> Marked:
+    """What a database holds, as its mark would have it."""
+    events, sessions, rows = (number or 0 for number in connection.execute(COUNTS).fetchone())
+    return Marked(events, sessions, events - rows)
+
+
 def primary(problem: sqlite3.Error) -> int:
     """The kind of an error, without its variety."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF
@@ -59,6 +71,8 @@ class SqliteStore(EventStore):
         self._reader: sqlite3.Connection | None = None
         self._lock: owners.OwnerLock | None = None
         self._doubtful = False  # whether what can be read need not be on the disk
+        self._mark = HighWaterMark(self.path)
+        self._unmarked = False  # whether a call broke off that may have committed something and not marked it
         try:
             if readonly:
                 if not os.path.exists(self.path):
@@ -68,14 +82,17 @@ class SqliteStore(EventStore):
                 migrations.steps_from(self.schema_version, self.name)
                 if not self.schema_version:
                     raise InputError(f"cannot read {path}: it holds no sessions of bridle")
+                self._refuse_a_loss()
             else:
                 if not Path(self.path).parent.is_dir():
                     raise InputError(f"cannot open {path}: there is no folder {Path(self.path).parent}")
                 self._lock = owners.OwnerLock(self.path, self.owner)
                 owners.sweep(self.path)
+                self._refuse_a_loss()
                 self._open_writer()
                 self._migrate()
                 self._register()
+                self._keep_mark()
         except BaseException:
             self._let_go()
             raise
@@ -154,6 +171,38 @@ class SqliteStore(EventStore):
                 return 0
             return int(reader.execute(migrations.READ_VERSION).fetchone()[0] or 0)
 
+    # --- the mark -------------------------------------------------------------------------------------------------------------------
+
+    def _refuse_a_loss(self) -> None:
+        """Refuse a database that is behind its mark, before anything in it is changed. One without a mark is taken as it is."""
+        marked = self._mark.read()
+        while marked is not None and (lost := missing(marked, self._counted())):
+            before, marked = marked, self._mark.read()
+            if marked == before:  # else somebody has just trimmed it
+                raise Damaged(
+                    f"cannot open {self.name}: it has lost {lost}, which {self._mark.path} counts. Its -wal file is damaged or missing, "
+                    "rows were deleted, or an older copy was put in its place. Restore the newest backup that is whole; to continue "
+                    f"with what is left, delete {self._mark.path}"
+                )
+        self._drop_reader()
+
+    def _counted(self) -> Marked:
+        """What the database holds, to compare with its mark; nothing if it is not there or has no tables."""
+        if not os.path.exists(self.path) or not self._read_version():
+            return Marked()
+        with self._translated("read"):
+            return _held(self._open_reader())
+
+    def _keep_mark(self) -> None:
+        """Keep the mark up to date from now on; make it if there is none.
+
+        Something must have been committed before: that synced what a killed process had left in the log.
+        """
+        connection = self._open_writer()
+        assert self._lock is not None
+        with self._lock.turn(), self._translated("open"):
+            self._mark.open(_held(connection))
+
     # --- transactions ---------------------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -189,8 +238,12 @@ class SqliteStore(EventStore):
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield connection
+                    last = connection.execute(LAST).fetchone() if self._mark.kept else None
                     connection.execute("COMMIT")
+                    if last is not None:
+                        self._mark.note(*last)
                 except BaseException:
+                    self._unmarked = self._mark.kept
                     with suppress(sqlite3.Error):
                         if connection.in_transaction:
                             connection.execute("ROLLBACK")
@@ -209,10 +262,15 @@ class SqliteStore(EventStore):
 
     def _rows(self, name: str, /, **values: Value) -> list[Row]:
         statement = STATEMENTS[name]
-        if self._doubtful:
+        if self._doubtful or self._unmarked:  # nobody is told of what is not on the disk, or not marked
             with self._writing:
                 self._ready()
-                self._open_writer()
+                connection = self._open_writer()
+                if self._unmarked:
+                    assert self._lock is not None
+                    with self._lock.turn(), self._translated():
+                        self._mark.note(*connection.execute(LAST).fetchone())
+                    self._unmarked = False
         with self._reading, self._translated("read"):
             self._ready(writing=False)
             rows: list[Row] = self._open_reader().execute(statement.text, statement.values(values)).fetchall()
@@ -234,7 +292,7 @@ class SqliteStore(EventStore):
             assert lock is not None
             lock.begin()
             try:
-                return connection.execute(APPEND, values).rowcount > 0
+                return self._appended(connection, values)
             except sqlite3.Error as problem:
                 raise self._error(problem, "write") from problem
             finally:
@@ -250,7 +308,7 @@ class SqliteStore(EventStore):
                 return None
             try:
                 connection.execute("PRAGMA busy_timeout = 0")
-                return connection.execute(APPEND, values).rowcount > 0
+                return self._appended(connection, values)
             except sqlite3.Error as problem:
                 if primary(problem) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     return None
@@ -261,6 +319,20 @@ class SqliteStore(EventStore):
                 lock.end()
         finally:
             self._writing.release()
+
+    def _appended(self, connection: sqlite3.Connection, values: Row) -> bool:
+        """Append an event and mark it; False if the session belongs to another store."""
+        try:
+            done = connection.execute(APPEND, values)
+            if done.rowcount > 0:
+                self._mark.note(cast(int, done.lastrowid))
+            return done.rowcount > 0
+        except BaseException:
+            self._unmarked = True
+            raise
+
+    def _forgo(self, rows: int) -> None:
+        self._mark.forgo(rows)
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
         with self._alone() as connection:  # nobody can take a session until this ends
@@ -309,4 +381,5 @@ class SqliteStore(EventStore):
                 with suppress(StoreError), lock.turn():
                     self._drop_writer()
                 self._drop_writer()
+                self._mark.close()
                 lock.close()

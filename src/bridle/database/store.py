@@ -366,7 +366,11 @@ class EventStore(ABC):
             raise InputError(f"before must be the number of a snapshot of {self._called(session)}, not {before}")
         for end in (*range(self.first(session) + TRIMMED, before, TRIMMED), before):  # nobody waits long for a turn to write
             with self._transaction() as run:
-                run("trim_events", session=session, before=end)
+                self._forgo(run("trim_events", session=session, before=end)[1])
+
+    def _forgo(self, rows: int) -> None:
+        """Note that so many rows of events will be gone on purpose, before the transaction that drops them is committed."""
+        return
 
     def answer(self, session: int, key: bytes) -> Event | None:
         """The event with this identity."""
