@@ -14,6 +14,8 @@ import pytest
 import bridle
 from bridle.database import Fenced, StoreError
 from helpers.durable_runs import assert_same, crash, everything, journal, url_of
+from helpers.extent import WHOLE
+from helpers.interrupts import Interrupt, Tripwire
 from helpers.sessions import play_random_stream
 
 RECORD = {"f": 0.3, "df": [1.0, 0.0], "g": 0.1, "dg": [0.0, 1.0]}
@@ -242,6 +244,92 @@ def test_a_group_that_fails_is_told_of_once_and_undone(tmp_path):
     session.close()
     with bridle.Session.open(url_of(tmp_path), "run") as session:
         assert_same(plain_after(2), session)
+
+
+def test_a_call_that_fails_takes_nothing_of_its_group(tmp_path):
+    """A lone surrogate cannot be written down, which is noticed only after the round was applied in memory."""
+    session = bridle.Session.open(
+        url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0,
+        gates={"money": bridle.Gate(100.0)},
+    )  # fmt: skip
+    for t in range(5):
+        for _ in range(4):
+            session.observe(**RECORD, pay={"money": 1.0})
+        with pytest.raises(UnicodeEncodeError):
+            session.observe(**RECORD, context="\ud800")
+        session.observe(**RECORD)
+        assert session.durable[1] == 9 * (t + 1)
+    assert (session.rounds, session.gate("money").left) == (25, 80.0)
+    assert_same(plain_after(25), session)
+    session.close()
+    with bridle.Session.open(url_of(tmp_path), "run") as session:
+        assert (session.rounds, session.gate("money").left) == (25, 80.0)
+
+
+def test_closing_after_a_failed_call_tells_that_its_group_was_refused(tmp_path, monkeypatch):
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
+    session.observe(**RECORD)
+    with pytest.raises(UnicodeEncodeError):
+        session.observe(**RECORD, context="\ud800")
+
+    def full(*_):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(session._core.store, "append", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        session.close()
+
+
+def test_a_call_that_is_broken_off_anywhere_takes_nothing_of_its_group(tmp_path):
+    kept, plain = RECORD | {"g": -0.1}, bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
+    session.observe(**kept)
+    counting = Tripwire(0)
+    counting(lambda: session.observe(**kept))
+    rounds, broken = 2, 0
+    for at in range(1, counting.steps, max(1, counting.steps // (600 if WHOLE else 60))):
+        session.observe(**kept)
+        session.observe(**kept)
+        broken += Tripwire(at)(lambda: session.observe(**kept)) is not None
+        session.observe(**kept)
+        now = session.rounds
+        assert now - rounds in (3, 4), f"bytecode {at}"
+        rounds = now
+    assert broken > 40
+    for _ in range(rounds):
+        plain.observe(**kept)
+    assert_same(plain, session)
+    session.close()
+
+
+def test_a_signal_that_raises_takes_nothing_of_a_group(tmp_path):
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
+    session.observe(**RECORD)
+
+    def raising(*_):
+        raise Interrupt
+
+    before, acknowledged, broken = signal.signal(signal.SIGALRM, raising), 1, 0
+    rng = np.random.default_rng(0)
+    try:
+        for _ in range(100):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 1e-3)))
+                for _ in range(20):
+                    session.observe(**RECORD)
+                    acknowledged += 1
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+            except Interrupt:
+                broken += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert broken > 10
+    assert acknowledged <= session.rounds <= acknowledged + broken
+    rounds = session.rounds
+    session.close()
+    with bridle.Session.open(url_of(tmp_path), "run") as session:
+        assert_same(plain_after(rounds), session)
 
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["plain", "with keys"])

@@ -183,10 +183,9 @@ class Embedded:
             if self.ended:
                 return
             try:
-                if not self.core.stale:
-                    self.settle()
-                    if self.core.seq > self.core.snapshot_at:
-                        self.snapshot()
+                self.settle()  # also after a failed call: what was acknowledged before it may still wait
+                if not self.core.stale and self.core.seq > self.core.snapshot_at:
+                    self.snapshot()
             finally:
                 self.ended = "is closed"
                 self.stop()
@@ -230,11 +229,8 @@ class GroupedEvents(Embedded):
         super().ready()
 
     def rebuild(self) -> None:
-        with self._guard:
-            while self._writing:
-                self._written.wait()
-            self._queue.clear()
-            self._problem = None  # what it was about is read again
+        """Read the journal again, once it has what was acknowledged: an exception in a later call must not take that."""
+        self.settle()
         super().rebuild()
 
     def commit(self, rows: tuple[Event, ...]) -> None:
