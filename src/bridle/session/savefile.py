@@ -40,7 +40,7 @@ FINITE = ("desk", "contexts")
 CLOSE = 1e-6
 """How far outside its domain a decision may lie, in the domain's own measure: solvers leave them there."""
 
-ROOMS = ("domains", "functions", "learners", "policies")
+ROOMS = ("domains", "functions", "learners", "policies", "rules")
 """The rooms that define the record types a file may name. Files name the type alone, so a type can move between their modules."""
 
 R = TypeVar("R")
@@ -169,17 +169,20 @@ class Unportable(Exception):
 
 
 class RecordCode(TypedDict, total=False):
-    """A value in a header: one of a plain value, the name of an array, a tuple, or a record's type with its parts."""
+    """A value in a header: one of a plain value, the name of an array, a tuple, a record's type with its parts, or a policy's recipe."""
 
     value: bool | int | float | str | None
     array: str
     tuple: list[RecordCode]
     record: str
     parts: dict[str, RecordCode]
+    policy: str
+    domain: RecordCode
+    parameters: dict[str, RecordCode]
 
 
 class Header(TypedDict, total=False):
-    """The JSON header of a save file; without `policy` its author must give the policy again."""
+    """The JSON header of a save file; without `policy` its author must give the policy again, because of its part `own` if that is told."""
 
     library: str
     schema: int
@@ -187,6 +190,7 @@ class Header(TypedDict, total=False):
     kind: str
     domain: RecordCode
     parameters: dict[str, RecordCode]
+    own: str
     session: SessionFacts
     digest: str
 
@@ -317,6 +321,9 @@ class Saved:
     def make_policy(self) -> Configured:
         """The registered policy that was saved."""
         name, kind = self.header.get("policy"), self.header.get("kind")
+        if name is None and "own" in self.header:
+            own = str(self.header["own"]).removeprefix("parameters.")
+            raise InputError(f"cannot load {self.path}: its policy ({kind}) has a part of your own, {own}; give the policy as policy=...")
         if name is None:
             raise InputError(f"cannot load {self.path}: it holds a policy that is not registered ({kind}); give it as policy=...")
         try:
@@ -362,8 +369,9 @@ def _sealed(
             domain, parameters = policy.recipe
             codes = {key: encode_value(value, f"parameters.{key}", arrays) for key, value in parameters.items()}
             header |= {"domain": encode_value(domain, "domain", arrays), "parameters": codes, "policy": policy.name}
-        except Unportable:
-            arrays = {"start": start}  # a learner, potential or domain of the user's own: loading needs policy=...
+        except Unportable as own:
+            arrays = {"start": start}  # a learner, potential, domain or rule of the user's own: loading needs policy=...
+            header["own"] = str(own)
     arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
     arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
     arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
@@ -421,6 +429,10 @@ def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCo
             raise Unportable(name)
         parts = {part: encode_value(inner, f"{name}.{part}", arrays) for part, inner in records.children(value)}
         return {"record": kind.__name__, "parts": parts} if hasattr(value, "_fields") else {"tuple": list(parts.values())}
+    if isinstance(value, Configured):  # a policy that is a rule
+        domain, parameters = value.recipe
+        settings = {key: encode_value(inner, f"{name}.parameters.{key}", arrays) for key, inner in parameters.items()}
+        return {"policy": value.name, "domain": encode_value(domain, f"{name}.domain", arrays), "parameters": settings}
     raise Unportable(name)
 
 
@@ -432,6 +444,9 @@ def decode_value(code: RecordCode, arrays: dict[str, Array]) -> Any:
         return arrays[code["array"]]
     if "tuple" in code:
         return tuple(decode_value(part, arrays) for part in code["tuple"])
+    if "policy" in code:
+        settings = {key: decode_value(inner, arrays) for key, inner in code["parameters"].items()}
+        return policies.policy(code["policy"], decode_value(code["domain"], arrays), **settings)
     kind = _kinds().get(code["record"])
     if kind is None:
         raise InputError(f"it names a record {validate.show(code['record'])}, which is not part of bridle")
