@@ -64,10 +64,18 @@ def browser(desk, address):
     return desk
 
 
-def fresh(driver: Any, address: str) -> None:
-    driver.get(address)
-    if driver.execute_script("const kept = localStorage.length; localStorage.clear(); return kept"):
+def until_stored(driver: Any, address: str, arrived: Any) -> None:
+    """Open the page until `arrived`: what a page opened from the disk stores may reach the next one a moment too late."""
+
+    def opened(_: Any) -> bool:
         driver.get(address)
+        return bool(arrived())
+
+    WebDriverWait(driver, 20).until(opened)
+
+
+def fresh(driver: Any, address: str) -> None:
+    until_stored(driver, address, lambda: not driver.execute_script("const n = localStorage.length; localStorage.clear(); return n"))
 
 
 def plots(driver: Any) -> dict[int, list[dict[str, Any]]]:
@@ -310,8 +318,7 @@ def test_dark_changes_colours_and_is_remembered(browser, address):
     assert light_paper == "rgb(251, 251, 249)"
     assert dark_paper == "rgb(16, 19, 23)"
     assert all(dark[i].isdisjoint(colours) for i, colours in light.items())
-    browser.get(address)
-    assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == dark_paper
+    until_stored(browser, address, lambda: paint()[0] == dark_paper)
     assert errors(browser) == []
 
 
