@@ -18,6 +18,7 @@ import pytest
 import bridle
 from bridle import Gate, InputError, Pacer, journal, storage
 from helpers.dying_writes import at_step, count_steps, die_at_step, fail
+from helpers.interrupts import alarms
 
 PACER = {"budget": 20.0, "rounds": 50, "value": 1.0, "spend": 1.0, "plan": [1, 2]}
 AMOUNTS = [0.3, 0.25, 0.01, 0.4, 0.125, 0.3, 0.2]
@@ -499,23 +500,16 @@ def test_interrupts_in_a_tight_loop_leave_the_pacer_whole(tmp_path):
     """A timer raises into `pay` again and again: price, plan and spending stay together, in memory."""
     pacer, share, interrupted = Pacer(1e6, 10**6, 1.0, 1.0), 1.0, 0
 
-    def stop(number, frame):
-        raise Stop
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
+    with alarms(Stop) as set_timer:
         for _ in range(300):
             try:
-                signal.setitimer(signal.ITIMER_REAL, 2e-4)
+                set_timer(2e-4)
                 while True:
                     pacer.pay(0.25)
             except Stop:
                 interrupted += 1
             assert pacer.spent == 0.25 * pacer.played
             assert pacer.planned == pytest.approx(share * pacer.played)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
     assert interrupted == 300
     assert pacer._kept.lock.acquire(blocking=False)
 

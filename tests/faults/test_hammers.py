@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import random
-import signal
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ import pytest
 
 import bridle
 from bridle.core import InputError
+from helpers.interrupts import alarms
 
 pytestmark = pytest.mark.slow
 
@@ -139,26 +138,6 @@ class Alarm(Exception):
     """What a handler raises."""
 
 
-@contextmanager
-def alarms(rng: random.Random, longest: float) -> Iterator[None]:
-    """An exception out of a signal's handler, once, after a random time; not in a collection, where callbacks swallow it."""
-
-    def ring(*_: object) -> None:
-        raise Alarm
-
-    collects = gc.isenabled()
-    gc.disable()
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, longest))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-        if collects:
-            gc.enable()
-
-
 @pytest.mark.parametrize("engine", SESSIONS)
 def test_interrupted_sessions_count_a_round_or_do_not(engine):
     """Six hundred interrupts of a tight loop; each leaves the old round or the new one, and says which."""
@@ -169,7 +148,8 @@ def test_interrupted_sessions_count_a_round_or_do_not(engine):
     for _ in range(600):
         end, said = time.monotonic() + 0.05, None
         try:
-            with alarms(rng, 0.002):
+            with alarms(Alarm) as set_timer:
+                set_timer(rng.uniform(1e-5, 0.002))
                 while time.monotonic() < end:
                     session.observe(f=1.0, df=df, g=-1.0, dg=dg)
                     taken += 1
@@ -191,7 +171,8 @@ def test_interrupted_payments_count_or_do_not():
     for _ in range(400):
         end = time.monotonic() + 0.05
         try:
-            with alarms(rng, 0.001):
+            with alarms(Alarm) as set_timer:
+                set_timer(rng.uniform(1e-5, 0.001))
                 while time.monotonic() < end:
                     gate.pay(0.01)
                     cents += 1
@@ -207,7 +188,8 @@ def test_an_interrupted_pacer_is_between_two_rounds():
     for _ in range(400):
         end = time.monotonic() + 0.05
         try:
-            with alarms(rng, 0.001):
+            with alarms(Alarm) as set_timer:
+                set_timer(rng.uniform(1e-5, 0.001))
                 while time.monotonic() < end:
                     pacer.pay(0.5)
         except Alarm:

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
@@ -19,6 +22,28 @@ INSIDE = os.path.dirname(bridle.__file__) + os.sep
 
 class Interrupt(BaseException):
     """What is raised: nothing catches it by accident."""
+
+
+@contextmanager
+def alarms(error: type[BaseException] = Interrupt) -> Iterator[Callable[[float], object]]:
+    """A function that sets a timer, in seconds, whose signal raises an error wherever the program is then; 0 stops it.
+
+    Garbage is not collected meanwhile: libraries have callbacks for that, and an error in those is reported and not raised.
+    """
+
+    def ring(*_: object) -> None:
+        raise error
+
+    collects = gc.isenabled()
+    gc.disable()
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        yield partial(signal.setitimer, signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        if collects:
+            gc.enable()
 
 
 class Tripwire:

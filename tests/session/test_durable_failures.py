@@ -15,7 +15,7 @@ import bridle
 from bridle.database import Fenced, StoreError
 from helpers.durable_runs import assert_same, crash, everything, journal, url_of
 from helpers.extent import WHOLE
-from helpers.interrupts import Interrupt, Tripwire
+from helpers.interrupts import Interrupt, Tripwire, alarms
 from helpers.sessions import play_random_stream
 
 RECORD = {"f": 0.3, "df": [1.0, 0.0], "g": 0.1, "dg": [0.0, 1.0]}
@@ -306,24 +306,17 @@ def test_a_signal_that_raises_takes_nothing_of_a_group(tmp_path):
     session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
     session.observe(**RECORD)
 
-    def raising(*_):
-        raise Interrupt
-
-    before, acknowledged, broken = signal.signal(signal.SIGALRM, raising), 1, 0
-    rng = np.random.default_rng(0)
-    try:
+    rng, acknowledged, broken = np.random.default_rng(0), 1, 0
+    with alarms() as set_timer:
         for _ in range(100):
             try:
-                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 1e-3)))
+                set_timer(float(rng.uniform(1e-6, 1e-3)))
                 for _ in range(20):
                     session.observe(**RECORD)
                     acknowledged += 1
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
+                set_timer(0.0)
             except Interrupt:
                 broken += 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
     assert broken > 10
     assert acknowledged <= session.rounds <= acknowledged + broken
     rounds = session.rounds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import random
 import re
 import signal
@@ -21,7 +20,7 @@ from bridle.engines import numba as engine
 from bridle.session.compiled_round import CompiledRound
 from bridle.session.late_feedback import round_of
 from helpers.compiled_games import interpreted
-from helpers.interrupts import interrupted_everywhere
+from helpers.interrupts import alarms, interrupted_everywhere
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
@@ -364,35 +363,25 @@ PATIENCE = 200
 def test_signals_at_random_leave_no_half_round(engine_name, tmp_path):
     """A tight loop is interrupted again and again; whoever trusts what the exception says ends up where nobody was interrupted.
 
-    Garbage is not collected meanwhile: other libraries do things then (JAX has a callback), and an error there is reported, not raised.
     Everything is compiled before: an alarm that falls into JAX's own tracing leaves JAX itself half set up.
     """
-
-    def ring(*_: Any) -> None:
-        raise Alarm
-
     begun, most = 200, 30_000
-    rng, session, t, alarms = random.Random(0), played(begun, 1, engine=engine_name), begun + 1, 0
+    rng, session, t, broken = random.Random(0), played(begun, 1, engine=engine_name), begun + 1, 0
     records_of = {t: record(t) for t in range(1, most + 1)}
-    old = signal.signal(signal.SIGALRM, ring)
-    gc.disable()
-    try:
-        while alarms < 100 and t <= most:
+    with alarms(Alarm) as set_timer:
+        while broken < 100 and t <= most:
             before = session.rounds
             try:
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 4e-4))
+                set_timer(rng.uniform(2e-5, 4e-4))
                 last = min(t + PATIENCE, most)  # a bell that rings in somebody's clean-up is not heard: it is rung again soon
                 while t <= last:
                     session.observe(**records_of[t])
                     t += 1
             except Alarm:
-                alarms += 1
+                broken += 1
                 assert session.rounds >= before
                 t = session.rounds + 1
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-    finally:
-        gc.enable()
-        signal.signal(signal.SIGALRM, old)
-    assert alarms >= 20  # on a busy machine the bell rings while others are at work
+                set_timer(0.0)
+    assert broken >= 20  # on a busy machine the bell rings while others are at work
     assert different(everything(session), everything(played(session.rounds, 1, engine=engine_name))) == []
