@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from bridle.service import keyring
 from bridle.service.config import ServiceConfig
 from bridle.service.limits import ServiceLimits
 from helpers.postgres import free_port
@@ -187,6 +189,45 @@ def test_requests_sent_ahead_are_answered_in_order(place):
         assert [int(each[:3]) for each in found.split(b"HTTP/1.1 ")[1:]] == [200, 404] * 50 + [200]
 
 
+@pytest.mark.parametrize("request_", [b"GET / HTTP/1.1\r\n\r\n", FILE], ids=["page", "file"])
+def test_requests_sent_ahead_without_end_do_not_pile_up(place, request_):
+    """Whoever sends and reads nothing is not read on, and is dropped like anybody else who reads nothing."""
+    server, key = place
+    connections, most = server.server.server_state.connections, [0, 0]
+    with connected(server.url) as line:
+        me, begun = line.getsockname(), time.monotonic()
+        line.setblocking(False)
+        with suppress(ConnectionError):
+            while any(each.client == me for each in list(connections)) or time.monotonic() < begun + 0.5:
+                assert time.monotonic() - begun < 30.0
+                with suppress(BlockingIOError):
+                    for _ in range(10):
+                        line.send(request_ * 1_000)
+                for each in list(connections):
+                    if each.client == me:
+                        most = [max(most[0], len(each.unanswered)), max(most[1], len(each.ahead))]
+                time.sleep(0.001)
+        with server.client(key) as client:
+            assert client.post("/v1/sessions/shop/observe", json=ROUND).status_code == 200
+    assert most[0] <= 60  # as many as fit into the piece of a header that is parsed at once
+    assert 0 < most[1] < 2_000_000  # what the system hands over at once, and no more
+
+
+def test_a_connection_that_is_reset_ends_all_of_its_requests(place, caplog):
+    """No request writes on to a connection that is gone: that would be a traceback each."""
+    server, _ = place
+    place_ = urlsplit(server.url)
+    for _ in range(30):
+        with socket.socket() as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset when it is closed
+            line.connect((place_.hostname, place_.port))
+            line.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 60)
+            time.sleep(0.02)
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == []
+
+
 # --- too slow -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +286,18 @@ def test_an_answer_must_be_read(place, reads):
             if reads:
                 assert line.recv(65_536)  # about a megabyte per second
         assert any(each.client == me for each in list(connections)) == reads
+
+
+def test_a_body_that_keeps_coming_has_no_deadline_if_its_request_is_refused(place):
+    server, key = place
+    with connected(server.url) as line:
+        line.sendall(post(None, b"", length=150_000))
+        assert one_answer(line)[0] == 401
+        for _ in range(25):  # 60 KB a second, for 2.5 s: longer than the deadline
+            line.sendall(b" " * 6_000)
+            time.sleep(0.1)
+        line.sendall(post(key, json.dumps(ROUND).encode()))
+        assert one_answer(line)[0] == 200
 
 
 def test_a_stream_and_a_body_that_keeps_coming_have_no_deadline(place):
@@ -358,6 +411,31 @@ def test_the_connection_that_has_waited_longest_makes_room(tmp_path, sends):
                     line.settimeout(0.3)
                     with pytest.raises(TimeoutError):
                         until_closed(line)
+
+
+def test_connections_without_a_valid_key_make_room_first(tmp_path, monkeypatch):
+    """Also while their requests wait for the keys to be read again, and before a connection that is older and had a valid key."""
+    db = f"sqlite:///{tmp_path}/run.db"
+    key, body = new_key(db, "admin"), json.dumps(ROUND).encode()
+    with serving(db, insecure=False, limits=ServiceLimits(connections=4, deadline=300.0)) as server:
+        with server.client(key) as client:
+            create(client)
+        time.sleep(0.3)
+        server.server.config.timeout_keep_alive = 300
+        with connected(server.url) as known, ExitStack() as stack:
+            known.sendall(post(key, body))
+            assert one_answer(known)[0] == 200
+            monkeypatch.setattr(keyring, "AT_MOST_EVERY", 300.0)  # nobody with a wrong key is answered any more
+            for _ in range(20):
+                line = stack.enter_context(connected(server.url))
+                line.sendall(post("brk_0_x", body))
+                time.sleep(0.05)
+            with connected(server.url) as new:
+                new.sendall(post(key, body))
+                assert one_answer(new)[0] == 200
+            known.sendall(post(key, body))
+            assert one_answer(known)[0] == 200
+            monkeypatch.undo()
 
 
 @pytest.fixture

@@ -1,28 +1,30 @@
 """Limits on connections, so that a client without a key cannot shut out the others.
 
-uvicorn parses with httptools, which reads a header of any length, and waits for the rest of a request for ever. `LimitedProtocol` is
-uvicorn's protocol with a limit on the header and on what frames a body, and with deadlines. When there are too many connections, a new
-one takes the place of the one that has waited longest for its own client. A request that is being answered, or whose body is read for its
-answer, is never dropped for another.
+uvicorn parses with httptools, which reads a header of any length, waits for the rest of a request for ever, and parses all requests that a
+client sends ahead. `LimitedProtocol` is uvicorn's protocol with a limit on the header and on what frames a body, with deadlines, and with
+at most a few requests ahead. When there are too many connections, a new one takes the place of another: of one that never had a valid key,
+if there is one, else of one that waits for its client; the oldest of them. A request with a valid key that is being answered, or whose body
+is read for its answer, is never dropped for another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from bridle.service.limits import ServiceLimits
 
 FRAMING = 8
 """Bytes that frame one byte of a body at most: a chunk of one byte needs 5."""
 
-PIECE = 65_536
-"""Bytes of a body that are parsed at once."""
+PIECE, HEADER_PIECE = 65_536, 1_024
+"""Bytes of a body that are parsed at once, and of a header: as many requests as fit into these are read ahead of their answers."""
 
 SLOWEST = 16_384
 """Bytes of a body per second; a client that sends faster is never too late."""
@@ -50,31 +52,49 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*given, **named)
         self.sends, self.since = BETWEEN, monotonic()
         self.framing = self.received = self.unsent = 0
-        self.ended = False
+        self.ended = self.known = False
+        self.ahead = b""  # not parsed yet
+        self.unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self.most:
-            waiting = [each for each in self.connections if isinstance(each, LimitedProtocol) and each is not self and each.waits()]
-            if waiting:
-                min(waiting, key=lambda each: each.since).drop()
+            others = [each for each in self.connections if isinstance(each, LimitedProtocol) and each is not self and each.may_go()]
+            if others:
+                min(others, key=lambda each: (each.known, each.since)).drop()
             else:
                 self.refuse("503 Service Unavailable", "the server has too many connections: try again in a moment", "retry-after: 1\r\n")
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.hang_up()
+        super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
-        limits, start = self.limits, 0
-        while start < len(data) and not self.transport.is_closing():
-            room = PIECE if self.sends == BODY else limits.header - self.framing
-            part = data if len(data) <= room and not start else data[start : start + room]
-            start += len(part)
+        self.ahead += data
+        self.parse()
+
+    def parse(self) -> None:
+        """Parse what has come, until a request has to wait for the answer to another."""
+        limits = self.limits
+        while self.ahead and len(self.unanswered) < 2 and not self.transport.is_closing():
+            room = PIECE if self.sends == BODY else min(HEADER_PIECE, limits.header - self.framing)
+            part, self.ahead = self.ahead[:room], self.ahead[room:]
             before, self.ended = self.received, False
             super().data_received(part)
             self.framing = 0 if self.ended else self.framing + len(part) - (self.received - before)
             allowed = limits.header + (FRAMING * self.received + 1 if self.sends == BODY else 0)
             if self.framing >= allowed:
                 self.refuse("431 Request Header Fields Too Large", f"the header of a request may have at most {limits.header} bytes")
-            elif self.received > limits.body and self.cycle.response_complete:
+            elif self.received > limits.body and not self.unanswered:
                 self.transport.close()
+        if self.ahead and not self.transport.is_closing():
+            self.flow.pause_reading()
+
+    def read_on(self) -> None:
+        """Parse the rest of what has come, and read on."""
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.parse()
 
     def resume_writing(self) -> None:
         self.since = monotonic()
@@ -89,6 +109,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.sends, self.since = BODY, monotonic()
         super().on_headers_complete()
+        self.unanswered.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self.received += len(body)
@@ -99,40 +120,57 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        done = self.unanswered.popleft()
+        done.body.clear()  # of a request that was answered without it
+        self.known = self.known or "who" in done.scope
         self.since = monotonic()
         super().on_response_complete()
-        if self.cycle.response_complete:
-            self.cycle.body.clear()  # of a request that was answered without it
+        if self.ahead and not self.transport.is_closing():
+            self.flow.pause_reading()
+            self.loop.call_soon(self.read_on)
 
     # --- what follows from it -----------------------------------------------------------------------------------------------------------
 
     def waits(self) -> bool:
         """Whether it waits for its client: for a request, for the rest of one that is answered, or for an answer to be read."""
-        return self.cycle is None or self.cycle.response_complete or self.flow.write_paused
+        return not self.unanswered or self.flow.write_paused
+
+    def may_go(self) -> bool:
+        """Whether it may be dropped for another: it waits for its client, or has shown no valid key."""
+        return self.waits() or not (self.known or "who" in self.unanswered[0].scope)
 
     def is_late(self, now: float) -> bool:
         """Whether its client takes too long."""
-        deadline, before, self.unsent = self.limits.deadline, self.unsent, self.transport.get_write_buffer_size()
-        if self.unsent < before or self.flow.read_paused:  # the client reads, or waits for the server to read on
+        before, self.unsent = self.unsent, self.transport.get_write_buffer_size()
+        reading_later = self.flow.read_paused and not self.flow.write_paused
+        if self.unsent < before or reading_later:  # the client reads, or waits for the server to read on
             self.since = now
-        waited = now - self.since
+        waited, deadline = now - self.since, self.limits.deadline + self.received / SLOWEST
         if not self.waits():
-            return self.sends == BODY and waited > deadline + self.received / SLOWEST
+            return self.sends == BODY and waited > deadline
         if self.transport.is_closing():  # what is left may be read yet; with TLS nobody knows how much that is
             return False
         if self.unsent:
-            return waited > PATIENCE * deadline
+            return waited > PATIENCE * self.limits.deadline
         idle = self.sends == BETWEEN and self.cycle is not None
         return waited > deadline + idle * self.timeout_keep_alive
 
     def drop(self) -> None:
         """Close at once, whatever waits to be sent."""
         self.connections.discard(self)
+        self.hang_up()
         self.transport.abort()
+
+    def hang_up(self) -> None:
+        """Tell every request that its client is gone: uvicorn would tell the last one alone, and the others would write on."""
+        self.ahead = b""
+        for each in self.unanswered:
+            each.disconnected = True
+            each.message_event.set()
 
     def refuse(self, status: str, sentence: str, more: str = "") -> None:
         """Answer beside the application, unless another answer is on its way, and close."""
-        if self.cycle is None or self.cycle.response_complete:
+        if not self.unanswered:
             body = f'{{"error":"{sentence}"}}'
             header = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{more}connection: close"
             self.transport.write(f"HTTP/1.1 {status}\r\n{header}\r\n\r\n{body}".encode())

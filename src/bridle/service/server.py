@@ -56,12 +56,12 @@ class ServiceServer(uvicorn.Server):
 
     def _sweep(self, now: float) -> None:
         """Drop connections whose clients take too long, and find out how many there may be."""
-        connections = self.server_state.connections
-        for each in list(connections):
+        connections = list(self.server_state.connections)
+        for each in connections:
             if isinstance(each, LimitedProtocol) and each.is_late(now):
                 each.drop()
                 self._dropped += 1
-        self.protocol.most = most_connections(self.service.config.limits.connections, len(connections))
+        self.protocol.most = most_connections(self.service.config.limits.connections, len(connections))  # those dropped are open still
         if self._dropped and now - self._reported >= REPORT_EVERY:
             log("dropped connections", logging.WARNING, count=self._dropped)
             self._dropped, self._reported = 0, now
