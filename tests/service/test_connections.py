@@ -149,7 +149,7 @@ def test_a_body_in_chunks_of_one_byte_is_read(place):
     server, key = place
     body = json.dumps(ROUND).encode()
     with connected(server.url) as line:
-        line.sendall(post(key, b"".join(b"1\r\n%c\r\n" % each for each in body * 1) + b"0\r\n\r\n", length=0))
+        line.sendall(post(key, b"".join(b"1\r\n%c\r\n" % each for each in body) + b"0\r\n\r\n", length=0))
         assert one_answer(line)[0] == 200
 
 
@@ -179,6 +179,28 @@ def test_a_refused_request_whose_body_comes_later_keeps_its_connection(place):
         line.sendall(body)
         line.sendall(post(key, body))
         assert one_answer(line)[0] == 200
+
+
+def test_the_body_of_a_refused_request_is_not_kept(place):
+    server, _ = place
+    with connected(server.url) as line:
+        line.sendall(post(None, b" " * 60_000))
+        assert one_answer(line)[0] == 401
+        assert [len(each.cycle.body) for each in list(server.server.server_state.connections) if each.client == line.getsockname()] == [0]
+
+
+def test_the_rest_of_a_request_that_was_sent_ahead_is_read(place):
+    """Its first part is parsed only when the requests before it are answered, and the server reads on then."""
+    server, _ = place
+    long = GET + b"X: " + b"a" * 3_000
+    with connected(server.url) as line:
+        for _ in range(20):
+            line.sendall(WHOLE * 2 + long)
+            time.sleep(0.02)
+            line.sendall(b"\r\n\r\n")
+            found = b""
+            while found.count(b"HTTP/1.1 200") < 3 or not found.endswith(b"}"):
+                found += line.recv(65_536)
 
 
 def test_requests_sent_ahead_are_answered_in_order(place):
@@ -213,6 +235,21 @@ def test_requests_sent_ahead_without_end_do_not_pile_up(place, request_):
     assert 0 < most[1] < 2_000_000  # what the system hands over at once, and no more
 
 
+def test_requests_sent_ahead_do_not_pile_up_if_their_answers_are_read(place):
+    server, _ = place
+    connections, most, until = server.server.server_state.connections, 0, time.monotonic() + 3.0
+    with connected(server.url) as line:
+        me = line.getsockname()
+        line.setblocking(False)
+        while time.monotonic() < until:
+            with suppress(BlockingIOError):
+                line.send(WHOLE * 10_000)
+            with suppress(BlockingIOError):
+                assert line.recv(1_000_000)
+            most = max([most, *(len(each.ahead) for each in list(connections) if each.client == me)])
+    assert 0 < most < 2_000_000
+
+
 def test_a_connection_that_is_reset_ends_all_of_its_requests(place, caplog):
     """No request writes on to a connection that is gone: that would be a traceback each."""
     server, _ = place
@@ -231,6 +268,19 @@ def test_a_connection_that_is_reset_ends_all_of_its_requests(place, caplog):
 # --- too slow -----------------------------------------------------------------------------------------------------------------------------
 
 
+def drip(line, drop):
+    """Seconds until the server closes, while `drop` is sent to it again and again."""
+    begun = time.monotonic()
+    with suppress(ConnectionError):
+        while time.monotonic() - begun < 20.0:
+            try:
+                if not line.recv(65536):
+                    break
+            except TimeoutError:
+                line.sendall(drop)
+    return time.monotonic() - begun
+
+
 @pytest.mark.parametrize("first", [b"", GET, WHOLE], ids=["fresh", "half-sent", "answered"])
 @pytest.mark.parametrize("drop", [b"", b"\r\n", b"X: y\r\n"], ids=["silent", "blank", "header"])
 def test_a_header_has_a_deadline(place, first, drop):
@@ -240,17 +290,7 @@ def test_a_header_has_a_deadline(place, first, drop):
     server.server.config.timeout_keep_alive = 1
     with connected(server.url, 0.1) as line:
         line.sendall(first)
-        begun = time.monotonic()
-        while time.monotonic() - begun < 20.0:
-            try:
-                if not line.recv(65536):
-                    break
-            except TimeoutError:
-                with suppress(ConnectionError):
-                    line.sendall(drop)
-            except ConnectionError:
-                break
-        assert time.monotonic() - begun < 10.0
+        assert drip(line, drop) < 10.0
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -258,17 +298,7 @@ def test_a_body_has_a_deadline(place, known):
     server, key = place
     with connected(server.url, 0.1) as line:
         line.sendall(post(key if known else None, b"{", length=1000))
-        begun = time.monotonic()
-        while time.monotonic() - begun < 20.0:
-            try:
-                if not line.recv(65536):
-                    break
-            except TimeoutError:
-                with suppress(ConnectionError):
-                    line.sendall(b" ")
-            except ConnectionError:
-                break
-        assert 0.5 < time.monotonic() - begun < 10.0
+        assert 0.5 < drip(line, b" ") < 10.0
 
 
 @pytest.mark.parametrize("reads", [True, False])

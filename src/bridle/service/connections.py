@@ -90,12 +90,6 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.ahead and not self.transport.is_closing():
             self.flow.pause_reading()
 
-    def read_on(self) -> None:
-        """Parse the rest of what has come, and read on."""
-        if not self.transport.is_closing():
-            self.flow.resume_reading()
-            self.parse()
-
     def resume_writing(self) -> None:
         self.since = monotonic()
         super().resume_writing()
@@ -125,9 +119,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self.known = self.known or "who" in done.scope
         self.since = monotonic()
         super().on_response_complete()
-        if self.ahead and not self.transport.is_closing():
-            self.flow.pause_reading()
-            self.loop.call_soon(self.read_on)
+        if self.ahead:
+            self.loop.call_soon(self.parse)  # before anything more is read
 
     # --- what follows from it -----------------------------------------------------------------------------------------------------------
 
