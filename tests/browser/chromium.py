@@ -28,3 +28,10 @@ def start(width: int = 1440, height: int = 1000, touch: bool = False, scripts: b
 def errors(driver: Any) -> list[Any]:
     """What the browser has complained of since it was last asked."""
     return [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def bring_into_view(driver: Any, element: Any) -> None:
+    """Scroll to an element, and wait until the page has heard of it: a scroll that is heard later hides what the pointer shows."""
+    driver.execute_async_script(
+        "arguments[0].scrollIntoView({block: 'center'}); requestAnimationFrame(() => requestAnimationFrame(arguments[1]))", element
+    )

@@ -18,7 +18,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from bridle.compare import analysis, charts, html_report
 from bridle.showing import scales
-from browser.chromium import errors, start
+from browser.chromium import bring_into_view, errors, start
 from helpers import comparison_rows
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1> \"q\" 'a' & %{x} $t$ ü≤😀 <b>bold</b>"
@@ -405,7 +405,7 @@ def test_a_chart_can_be_enlarged(browser):
     figure = browser.find_element(By.CSS_SELECTOR, "#problem-0 .horizon:not([hidden]) figure")
     before = browser.execute_script("return arguments[0].querySelector('.picture').getBoundingClientRect()", figure)
     button = figure.find_element(By.CSS_SELECTOR, ".enlarge")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    bring_into_view(browser, button)
     button.click()
     after = browser.execute_script("return arguments[0].querySelector('.picture').getBoundingClientRect()", figure)
     assert after["width"] > 1.5 * before["width"]
@@ -437,7 +437,7 @@ def test_hovering_shows_values(browser, kind):
     (i,) = (i for i, chart in on_display("halfspaces", figures).items() if chart.kind == kind)
     mark = figures[i].marks[-1]
     box = browser.find_element(By.ID, f"plot-{i}")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
+    bring_into_view(browser, box)
     place = {"tradeoff": f"[data-rank][data-policy='{mark.policy}'] circle", "pace": f".bar[data-policy='{mark.policy}'] i"}
     x, y = browser.execute_script(f"""
         const frame = document.querySelector("#plot-{i} {place.get(kind, ".picture")}").getBoundingClientRect();
@@ -463,7 +463,8 @@ def test_hovering_shows_values(browser, kind):
 
 def test_arrow_keys_show_values_round_by_round(browser):
     area = browser.find_element(By.CSS_SELECTOR, "#problem-0 .horizon:not([hidden]) .area[data-kind=lines]")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'}); arguments[0].focus()", area)
+    bring_into_view(browser, area)
+    browser.execute_script("arguments[0].focus()", area)
     rounds = [int(text) for text in area.get_attribute("data-x").split(",")]
     tip = browser.find_element(By.CSS_SELECTOR, ".tip")
     seen = []
@@ -512,7 +513,7 @@ def test_it_follows_when_a_phone_is_turned(desk, address):
 def test_a_finger_on_a_chart_scrolls_the_page(phone, address, part):
     fresh(phone, address)
     box = next(box for box in phone.find_elements(By.CSS_SELECTOR, ".plot") if box.is_displayed())
-    phone.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
+    bring_into_view(phone, box)
     before = phone.execute_script("return scrollY")
     frame = phone.execute_script("const f = arguments[0].getBoundingClientRect(); return [f.left + f.width / 2, f.top, f.height]", box)
     x, y = frame[0], frame[1] + frame[2] * 0.5 if part == "middle" else frame[1] + frame[2] - 40
@@ -561,7 +562,7 @@ def test_labels_are_shown_as_they_are(browser):
     names = [name.get_attribute("textContent") for name in browser.find_elements(By.CSS_SELECTOR, f"#plot-{i} .who")]
     assert NASTY in names
     bar = browser.find_element(By.CSS_SELECTOR, f"#plot-{i} .bar[data-policy='{charts.legend(ROWS)[NASTY]}'] i")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", bar)
+    bring_into_view(browser, bar)
     ActionChains(browser).move_to_element(bar).perform()
     tip = browser.find_element(By.CSS_SELECTOR, ".tip")
     WebDriverWait(browser, 10).until(lambda _: tip.is_displayed())
