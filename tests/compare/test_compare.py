@@ -230,6 +230,32 @@ def test_ctrl_c_does_not_reach_a_worker_that_is_still_starting():
 
 
 @pytest.mark.slow
+def test_a_pool_is_closed_once_its_semaphores_are_gone():
+    """Its last thread removes one: a process that ends meanwhile gets a warning of leaked semaphores."""
+    lines = (
+        "import importlib, threading, time",
+        "from joblib.externals.loky.backend import queues",
+        "synchronize = importlib.import_module('joblib.externals.loky.backend.synchronize')  # not the package's name of another module",
+        "from bridle.compare.executors import executor",
+        "feed, unlink = queues.Queue._feed, synchronize.sem_unlink",
+        "def slow_feed(*given):",
+        "    feed(*given)",
+        "    time.sleep(0.3)",
+        "def slow_unlink(name):",
+        "    unlink(name)",
+        "    time.sleep(1.0 if threading.current_thread().name == 'QueueFeederThread' else 0.0)",
+        "queues.Queue._feed, synchronize.sem_unlink = staticmethod(slow_feed), slow_unlink",
+        "pool = executor(jobs=2)",
+        "print(pool.submit(sum, [1, 2]).result())",
+        "pool.close()",
+        "del pool",
+        "time.sleep(0.6)",
+    )
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
+
+
+@pytest.mark.slow
 def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, whole):
     from distributed import Client, LocalCluster
 

@@ -97,6 +97,10 @@ class Here:
         pass
 
 
+FEEDER = 5.0
+"""Seconds to wait for the thread that hands tasks to the workers: it may hang on a large task that no worker reads any more."""
+
+
 class Processes:
     """Processes of this machine, one task and one thread of linear algebra each."""
 
@@ -137,7 +141,10 @@ class Processes:
         # A pool that is shut down before it has taken a task up prints a KeyError. It has room for `ahead` tasks, so this takes no time.
         while not all(map(_taken, self.waiting)):
             time.sleep(0.001)
+        feeder = getattr(self.pool._call_queue, "_thread", None)
         self.pool.shutdown(wait=True, kill_workers=True)
+        if feeder is not None:  # loky does not wait for it: at exit it could be stopped while it removes a semaphore, with a warning
+            feeder.join(FEEDER)
 
 
 def _taken(future: Future[Any]) -> bool:
