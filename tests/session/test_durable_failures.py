@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import warnings
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -323,6 +325,32 @@ def test_a_signal_that_raises_takes_nothing_of_a_group(tmp_path):
     session.close()
     with bridle.Session.open(url_of(tmp_path), "run") as session:
         assert_same(plain_after(rounds), session)
+
+
+@pytest.mark.parametrize("commit", ["each", "group"])
+def test_a_signal_while_a_commit_waits_leaves_no_transaction_open(tmp_path, commit):
+    """What is acknowledged later must not be part of a transaction that nobody commits."""
+    policy, gates = bridle.policy("anytime", bridle.Ball(2)), {"ads": bridle.Gate(10.0)}
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates, commit=commit, window=60.0)
+    session.observe(**RECORD)
+    with closing(sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        end = threading.Timer(0.4, other.execute, ["ROLLBACK"])
+        end.start()
+        with alarms() as set_timer:
+            set_timer(0.2)
+            with pytest.raises(Interrupt):
+                session.observe(**RECORD, pay={"ads": 1.0})
+                session.flush()
+        end.join()
+    for _ in range(3):
+        session.observe(**RECORD)
+    session.flush()
+    rounds, spent = session.rounds, session.gate("ads").spent
+    crash(session)
+    with bridle.Session.open(url_of(tmp_path), "run") as session:
+        assert (session.rounds, session.gate("ads").spent) == (rounds, spent)
+        assert rounds == 4 + round(spent)
 
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["plain", "with keys"])

@@ -56,6 +56,12 @@ def _held(connection: sqlite3.Connection) -> Marked:
     return Marked(events, sessions, events - rows)
 
 
+def _end_broken_off(connection: sqlite3.Connection) -> None:
+    """Roll back a transaction that an exception from outside has left open: a commit inside it would not be one."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
 def primary(problem: sqlite3.Error) -> int:
     """The kind of an error, without its variety."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF
@@ -235,8 +241,9 @@ class SqliteStore(EventStore):
             connection = self._open_writer()
             assert self._lock is not None
             with self._lock.turn(), self._translated():
-                connection.execute("BEGIN IMMEDIATE")
+                _end_broken_off(connection)
                 try:
+                    connection.execute("BEGIN IMMEDIATE")
                     yield connection
                     last = connection.execute(LAST).fetchone() if self._mark.kept else None
                     connection.execute("COMMIT")
@@ -323,6 +330,7 @@ class SqliteStore(EventStore):
     def _appended(self, connection: sqlite3.Connection, values: Row) -> bool:
         """Append an event and mark it; False if the session belongs to another store."""
         try:
+            _end_broken_off(connection)
             done = connection.execute(APPEND, values)
             if done.rowcount > 0:
                 self._mark.note(cast(int, done.lastrowid))
