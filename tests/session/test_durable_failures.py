@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
 
 import bridle
+from bridle.core import InputError
 from bridle.database import Fenced, StoreError
 from helpers.durable_runs import assert_same, crash, everything, journal, url_of
 from helpers.extent import WHOLE
@@ -325,6 +326,29 @@ def test_a_signal_that_raises_takes_nothing_of_a_group(tmp_path):
     session.close()
     with bridle.Session.open(url_of(tmp_path), "run") as session:
         assert_same(plain_after(rounds), session)
+
+
+class Slow:
+    """A gradient whose first conversion is broken off, as by a signal's handler that raises."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __array__(self, dtype=None, copy=None):
+        self.asked += 1
+        if self.asked == 1:
+            raise TimeoutError
+        return np.array([1.0, 0.0])
+
+
+@pytest.mark.parametrize("commit", ["each", "group"])
+def test_an_event_that_could_not_be_written_down_with_its_key_does_not_count(tmp_path, commit):
+    policy, gates = bridle.policy("anytime", bridle.Ball(2)), {"ads": bridle.Gate(10.0)}
+    with bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates, commit=commit) as session:
+        for df in (Slow(), [1.0, 0.0], [1.0, 0.0]):
+            with pytest.raises(InputError, match="df") if isinstance(df, Slow) else nullcontext():
+                session.observe(f=1.0, df=df, pay={"ads": 4.0}, key="order 1")
+        assert (session.rounds, session.gate("ads").spent) == (1, 4.0)
 
 
 @pytest.mark.parametrize("commit", ["each", "group"])

@@ -338,13 +338,14 @@ class DurableCore(ReplayedSession):
             refuse_extras(self.session._called, **extras)
             f, g = rows_of(self.session._tries, f, g)
         identity, payload, request = None if key is None else events.key_of(key), b"", b""
+        unwritten: Exception | None = None
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
             try:
                 payload = self._written(f, df, g, dg, modulus, ticket, partial, context, played)
                 request = payload + b"".join(events.facts(each._replace(asked=())._asdict()) for each in payments)
-            except (InputError, TypeError, OverflowError):
-                identity, payload = None, b""  # the session will say what is wrong with it
+            except (InputError, TypeError, OverflowError) as wrong:
+                identity, payload, unwritten = None, b"", wrong  # the session will say what is wrong with it
             else:
                 identity = events.ticket_key(int(ticket), payload[1]) if identity is None and ticket is not None else identity
         if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
@@ -369,6 +370,8 @@ class DurableCore(ReplayedSession):
                     if (had := self._repeat(events.OBSERVE, identity, request)) is not None:  # its ticket says what it is
                         return Applied(None, had.seq, (), True, had.answer)
             problem = self._counted(wrong)
+        if unwritten is not None:  # a signal's handler broke off the writing alone: without its key, a retry would count twice
+            raise unwritten
         paid = [
             self._row(events.PAY, events.facts(each._asdict()), None, b"", json.dumps(counted).encode(), self.purse.standing(each.name))
             for each, counted in zip(payments, rows, strict=True)
