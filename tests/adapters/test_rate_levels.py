@@ -169,6 +169,15 @@ def test_credit_in_advance_has_the_floor_too():
     assert level.threshold(state) == swing(0.05 * FLOOR)
 
 
+@pytest.mark.parametrize("eta", [0.05, 0.2, 0.3, 0.6, 3.0, 8.0])
+def test_a_limit_with_a_floor_never_takes_the_opposite_of_its_safe_action(eta):
+    level = make_rate_level(PRECISION, 0.3, eta=eta)
+    debts, state = attack(level, [1.0] * 300, [True] * 300)
+    assert -TOP / eta < min(debts) == level.debt(state) == level.level.bottom
+    assert np.isfinite(level.threshold(state))
+    assert level.level.identity(state.level) == 0.0
+
+
 def test_quiet_negatives_do_not_prove_a_least_share_of_positives():
     model, rng = thresholds([QUIET_POSITIVES]), np.random.default_rng(0)
     state = play_rates(model, Scored(-3.0 + rng.standard_normal(2000), -np.ones(2000), np.full(2000, np.nan))).state

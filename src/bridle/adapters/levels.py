@@ -19,7 +19,7 @@ A limit is two-sided if it is the only rate, yields to nothing, and the opposite
 limit can count. `CountedRate.two_sided` reads the last from the cells. Recall, false positives and alerts are two-sided. Precision is not:
 the opposite of its safe action is an alarm for every row, and a true alarm does not violate. On a stream of positives its debt would fall
 by eps per row without end, and that credit would later pay for thousands of false alarms. So a limit that is not two-sided has a floor:
--20, or -4/eta if eta is above .2.
+-20, or the first whole number above -4/eta if that is higher.
 
 Guarantee: whatever scores, labels, base, learner and order: (violations) = eps n + D - raised + (1 - eps) unavoidable, exactly, so that in
     every window  rate - eps = (D_end - D_start)/n  if nothing was raised or excused. `raised` is what the floor took away. `open` is how
@@ -52,7 +52,7 @@ open, and worth nothing in O (`RateLevel.together`).
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, inf
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -316,7 +316,7 @@ def make_rate_level(
 ) -> RateLevel:
     """The level for a share of violations; one of `several`, one that `yields` and one of a rate that is not two-sided have a floor."""
     rate, part, eta = _checked(rate), fraction(share), validate.positive("eta", eta)
-    bottom = -inf if rate.two_sided and not several and not yields else max(FLOOR, -TOP / eta)
+    bottom = -inf if rate.two_sided and not several and not yields else max(FLOOR, 1.0 - ceil(TOP / eta))
     level = Level(_single(float(part.numerator)), _single(float(part.denominator)), eta, TOP / eta, bottom)
     return RateLevel(rate, level, Model() if base is None else base, float(yields))
 
