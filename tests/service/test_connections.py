@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import ssl
 import struct
 import subprocess
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -17,6 +18,7 @@ import pytest
 
 from bridle.service import keyring
 from bridle.service.config import ServiceConfig
+from bridle.service.connections import FIELDS, SMALL_PIECE
 from bridle.service.limits import ServiceLimits
 from helpers.postgres import free_port
 from helpers.serving import ROUND, Server, ServerProcess, create, new_key, serving
@@ -108,7 +110,8 @@ def test_a_header_that_is_too_long_is_431(place, endless, before):
                 time.sleep(0.001)
         found = until_closed(line)
         assert found.startswith(b"HTTP/1.1 431 "), found
-        assert f"at most {HEADER} bytes" in json.loads(found.partition(b"\r\n\r\n")[2])["error"]
+        most = f"at most {FIELDS} fields" if endless.startswith(GET + b"a: b") else f"at most {HEADER} bytes"
+        assert most in json.loads(found.partition(b"\r\n\r\n")[2])["error"]
 
 
 def test_the_limit_on_a_header_is_exact(place):
@@ -118,6 +121,57 @@ def test_the_limit_on_a_header_is_exact(place):
         assert one_answer(line)[0] == 200
         line.sendall(GET + b"X: " + b"a" * (HEADER - len(GET) - 6) + b"\r\n\r\n")
         assert until_closed(line).startswith(b"HTTP/1.1 431 ")
+
+
+def test_the_limit_on_fields_is_exact(place):
+    server, _ = place
+    with connected(server.url) as line:
+        line.sendall(GET + b"a: b\r\n" * (FIELDS - 1) + b"\r\n")
+        assert one_answer(line)[0] == 200
+        line.sendall(GET + b"a: b\r\n" * FIELDS + b"\r\n")
+        assert until_closed(line).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize("garbage", [b"GARBAGE\0\r\n\r\n", "GET /café HTTP/1.1\r\nHost: x\r\n\r\n".encode()], ids=["line", "path"])
+def test_what_is_not_http_is_400_but_never_in_the_place_of_another_answer(place, garbage):
+    server, key = place
+    with connected(server.url) as line:
+        line.sendall(garbage)
+        found = until_closed(line)
+        assert found.startswith(b"HTTP/1.1 400 "), found
+        assert "not valid HTTP" in json.loads(found.partition(b"\r\n\r\n")[2])["error"]
+    with connected(server.url) as line:
+        line.sendall(post(key, json.dumps(ROUND).encode()) + garbage)
+        assert b"HTTP/1.1 400" not in until_closed(line)
+
+
+def connection_of(server, line):
+    """The server's side of a connection."""
+    me = line.getsockname()
+    return next(each for each in list(server.server.server_state.connections) if each.client == me)
+
+
+def test_trailers_are_read_and_not_kept(place):
+    server, key = place
+    body = json.dumps(ROUND).encode()
+    with connected(server.url) as line:
+        for _ in range(2):
+            line.sendall(post(key, b"%x\r\n%s\r\n0\r\nX-Late: 1\r\nX-Later: 2\r\n\r\n" % (len(body), body), length=0))
+            assert one_answer(line)[0] == 200
+        assert {name for name, _ in connection_of(server, line).cycle.scope["headers"]} == {b"host", b"authorization", b"transfer-encoding"}
+
+
+@pytest.mark.parametrize(("first", "piece"), [(b"", b"ab:\r\n" * 1_000), (b"X: ", b"a" * 10_000)], ids=["lines", "value"])
+def test_endless_trailers_are_not_paid_for_by_a_large_body(place, first, piece):
+    server, _ = place
+    size = 150_000
+    with connected(server.url) as line:
+        line.sendall(post(None, b"%x\r\n" % size + b" " * size + b"\r\n0\r\n" + first, length=0))
+        assert one_answer(line)[0] == 401
+        mine = connection_of(server, line)
+        pour(line, piece)
+        assert len(mine.headers) == 2
+        assert mine.framing < 5 * HEADER
 
 
 def pour(line, piece):
@@ -235,6 +289,23 @@ def test_requests_sent_ahead_without_end_do_not_pile_up(place, request_):
     assert 0 < most[1] < 2_000_000  # what the system hands over at once, and no more
 
 
+def test_requests_sent_ahead_behind_a_body_do_not_pile_up(place):
+    """The end of the header and the body come as one piece with thousands of requests."""
+    server, _ = place
+    first = post(None, b"", length=1)
+    first = first[:-4] + b"\r\nX: " + b"a" * (SMALL_PIECE - len(first) - 5) + b"\r\n\r\n"
+    assert len(first) == SMALL_PIECE
+    with connected(server.url) as line:
+        line.sendall(WHOLE)
+        assert one_answer(line)[0] == 200
+        mine, most = connection_of(server, line), 0
+        line.sendall(first + b"x" + b"GET /openapi.json HTTP/1.1\r\n\r\n" * 2_000)
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until:
+            most = max(most, len(mine.unanswered))
+        assert 0 < most <= 60
+
+
 def test_requests_sent_ahead_do_not_pile_up_if_their_answers_are_read(place):
     server, _ = place
     connections, most, until = server.server.server_state.connections, 0, time.monotonic() + 3.0
@@ -316,6 +387,44 @@ def test_an_answer_must_be_read(place, reads):
             if reads:
                 assert line.recv(65_536)  # about a megabyte per second
         assert any(each.client == me for each in list(connections)) == reads
+
+
+def test_a_last_answer_must_be_read_too(tmp_path):
+    """The server has closed its side by then, and waits only for what is left to be read."""
+    body = json.dumps({"events": [{"kind": "decide"}] * 800}).encode()
+    with serving(f"sqlite:///{tmp_path}/run.db", limits=ServiceLimits(deadline=0.5)) as server:
+        with server.client() as client:
+            create(client, domain={"kind": "box", "low": 0.0, "high": 1.0 / 3.0, "dim": 1_000})
+        with socket.socket() as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+            line.settimeout(10.0)
+            line.connect((urlsplit(server.url).hostname, urlsplit(server.url).port))
+            line.sendall(post(None, body, path="/v1/sessions/shop/batch").replace(b"Host:", b"Connection: close\r\nHost:"))
+            assert line.recv(1_000).startswith(b"HTTP/1.1 200")
+            mine, until = connection_of(server, line), time.monotonic() + 10.0
+            assert mine.transport.get_write_buffer_size() > 1_000_000
+            while mine in server.server.server_state.connections:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+
+def test_a_request_that_waits_for_the_one_before_it_is_not_late(tmp_path):
+    """Its rest has come and is not parsed yet; the first waits for somebody who writes the database."""
+    db = tmp_path / "run.db"
+    with serving(f"sqlite:///{db}", limits=ServiceLimits(deadline=0.5)) as server, server.client() as client:
+        create(client)
+        body = json.dumps(ROUND).encode()
+        with closing(sqlite3.connect(db, isolation_level=None, check_same_thread=False)) as other, connected(server.url) as line:
+            other.execute("BEGIN IMMEDIATE")
+            end = threading.Timer(2.5, other.execute, ["ROLLBACK"])
+            end.start()
+            line.sendall(post(None, body) + post(None, body + b" " * 3_000))
+            found = b""
+            while found.count(b"HTTP/1.1 200") < 2:
+                part = line.recv(65_536)
+                assert part, found
+                found += part
+            end.join()
 
 
 def test_a_body_that_keeps_coming_has_no_deadline_if_its_request_is_refused(place):

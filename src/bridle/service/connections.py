@@ -2,9 +2,9 @@
 
 uvicorn parses with httptools, which reads a header of any length, waits for the rest of a request for ever, and parses all requests that a
 client sends ahead. `LimitedProtocol` is uvicorn's protocol with a limit on the header and on what frames a body, with deadlines, and with
-at most a few requests ahead. When there are too many connections, a new one takes the place of another: of one that never had a valid key,
-if there is one, else of one that waits for its client; the oldest of them. A request with a valid key that is being answered, or whose body
-is read for its answer, is never dropped for another.
+at most a few requests ahead. It does not keep the trailers of a chunked body. When there are too many connections, a new one takes the
+place of another: of one that never had a valid key, if there is one, else of one that waits for its client; the oldest of them. A request
+with a valid key that is being answered, or whose body is read for its answer, is never dropped for another.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from bridle.service.limits import ServiceLimits
 FRAMING = 8
 """Bytes that frame one byte of a body at most: a chunk of one byte needs 5."""
 
-PIECE, HEADER_PIECE = 65_536, 1_024
-"""Bytes of a body that are parsed at once, and of a header: as many requests as fit into these are read ahead of their answers."""
+FIELDS = 100
+"""Fields of a header and its trailer: 32 KB of the shortest would take 0.8 MB of memory."""
+
+PIECE, SMALL_PIECE = 65_536, 1_024
+"""Bytes that are parsed at once: of a body whose length is known, and of anything else. Requests that fit into a piece are read ahead."""
 
 SLOWEST = 16_384
 """Bytes of a body per second; a client that sends faster is never too late."""
@@ -38,8 +41,15 @@ KEPT_FREE = 64
 FEWEST = 16
 """Connections that there is room for in any case."""
 
+# The status of a request whose header or framing is over its limit.
+TOO_LARGE = "431 Request Header Fields Too Large"
+
 BETWEEN, HEADER, BODY = range(3)
 """What the client sends: nothing yet, the header of a request, or its body."""
+
+
+class TooManyFields(Exception):
+    """A request has more than `FIELDS` of them; the parser stops."""
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -51,7 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.sends, self.since = BETWEEN, monotonic()
-        self.framing = self.received = self.unsent = 0
+        self.framing = self.padding = self.received = self.length = self.fields = self.unsent = 0
         self.ended = self.known = False
         self.ahead = b""  # not parsed yet
         self.unanswered: deque[RequestResponseCycle] = deque()
@@ -77,14 +87,18 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse what has come, until a request has to wait for the answer to another."""
         limits = self.limits
         while self.ahead and len(self.unanswered) < 2 and not self.transport.is_closing():
-            room = PIECE if self.sends == BODY else min(HEADER_PIECE, limits.header - self.framing)
+            if self.sends == BODY:
+                room = min(PIECE, self.length - self.received) if self.length > self.received else SMALL_PIECE
+            else:
+                room = min(SMALL_PIECE, limits.header - self.framing)
             part, self.ahead = self.ahead[:room], self.ahead[room:]
             before, self.ended = self.received, False
+            self.padding += len(part)
             super().data_received(part)
             self.framing = 0 if self.ended else self.framing + len(part) - (self.received - before)
             allowed = limits.header + (FRAMING * self.received + 1 if self.sends == BODY else 0)
-            if self.framing >= allowed:
-                self.refuse("431 Request Header Fields Too Large", f"the header of a request may have at most {limits.header} bytes")
+            if self.framing >= allowed or self.padding > limits.header:
+                self.refuse(TOO_LARGE, f"the header of a request may have at most {limits.header} bytes")
             elif self.received > limits.body and not self.unanswered:
                 self.transport.close()
         if self.ahead and not self.transport.is_closing():
@@ -98,15 +112,25 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self.sends, self.since = HEADER, monotonic()
+        self.fields = self.length = self.padding = 0
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.fields += 1
+        if self.fields > FIELDS:
+            raise TooManyFields
+        if self.sends == HEADER:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self.sends, self.since = BODY, monotonic()
+        self.sends, self.since, self.padding = BODY, monotonic(), 0
+        self.length = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
         super().on_headers_complete()
         self.unanswered.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self.received += len(body)
+        self.padding = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -135,13 +159,13 @@ class LimitedProtocol(HttpToolsProtocol):
     def is_late(self, now: float) -> bool:
         """Whether its client takes too long."""
         before, self.unsent = self.unsent, self.transport.get_write_buffer_size()
-        reading_later = self.flow.read_paused and not self.flow.write_paused
+        reading_later = (self.flow.read_paused or self.ahead) and not self.flow.write_paused
         if self.unsent < before or reading_later:  # the client reads, or waits for the server to read on
             self.since = now
         waited, deadline = now - self.since, self.limits.deadline + self.received / SLOWEST
         if not self.waits():
             return self.sends == BODY and waited > deadline
-        if self.transport.is_closing():  # what is left may be read yet; with TLS nobody knows how much that is
+        if self.transport.is_closing() and self.scheme == "https":  # what is left may be read yet; with TLS nobody knows how much that is
             return False
         if self.unsent:
             return waited > PATIENCE * self.limits.deadline
@@ -160,6 +184,13 @@ class LimitedProtocol(HttpToolsProtocol):
         for each in self.unanswered:
             each.disconnected = True
             each.message_event.set()
+
+    def send_400_response(self, msg: str) -> None:
+        """What uvicorn calls if the parser stops: answer, but not in the place of an earlier request's answer."""
+        if self.fields > FIELDS:
+            self.refuse(TOO_LARGE, f"the header of a request may have at most {FIELDS} fields")
+        else:
+            self.refuse("400 Bad Request", "the request is not valid HTTP")
 
     def refuse(self, status: str, sentence: str, more: str = "") -> None:
         """Answer beside the application, unless another answer is on its way, and close."""
