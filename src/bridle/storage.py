@@ -143,7 +143,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         handle = Disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if before is None else 0o600)
         with io.BufferedWriter(_Written(handle, "wb")) as file:
             if before is not None:
-                _take_over(handle, before)
+                take_over(handle, before)
             yield file
             file.flush()
             Disk.sync(handle)
@@ -178,8 +178,8 @@ def _kind(found: os.stat_result) -> str:
     return kinds.get(stat.S_IFMT(found.st_mode), "a device")
 
 
-def _take_over(handle: int, before: os.stat_result) -> None:
-    """Give a new file the owner and the mode of the one that it replaces; never a right that somebody did not have before."""
+def take_over(handle: int, before: os.stat_result) -> None:
+    """Give a new file the owner and the mode of the one that it replaces or belongs to; never a right that somebody did not have before."""
     if sys.platform == "win32":
         return
     mode, now = stat.S_IMODE(before.st_mode), os.fstat(handle)

@@ -117,6 +117,9 @@ def test_a_log_or_a_database_that_is_not_there_is_noticed(gone, put_back):
     before = contents(folder)
     assert opened(folder) is None
     assert opened(folder, "a third") is None, "nor is a session made over one that is lost"
+    if "run.db" not in gone:
+        with pytest.raises(Damaged, match="lost"):
+            open_store(f"sqlite:///{folder}/run.db", readonly=True)
     assert contents(folder) == before, "what is left is not touched"
     (folder / "run.db-mark").unlink()  # as the error says
     assert opened(folder) == 0
@@ -202,6 +205,21 @@ def test_a_database_without_a_mark_opens_and_gets_one(put_back):
         raw.execute("DELETE FROM event WHERE id = (SELECT max(id) FROM event)")
     raw.close()
     assert opened(folder) is None
+
+
+def test_what_is_made_next_to_a_database_belongs_to_whom_it_does(put_back):
+    """Else a command of root's would shut out the service, which has a user of its own."""
+    folder, beside = put_back(), ("run.db-mark", "run.db.writing")
+    for name in beside:
+        (folder / name).unlink()
+    if os.geteuid() == 0:
+        os.chown(folder / "run.db", 1234, 1234)
+    os.chmod(folder / "run.db", 0o640)
+    assert opened(folder) == ROUNDS
+    wanted = os.stat(folder / "run.db")
+    for name in beside:
+        found = os.stat(folder / name)
+        assert (found.st_uid, found.st_gid, found.st_mode) == (wanted.st_uid, wanted.st_gid, wanted.st_mode)
 
 
 def test_a_mark_that_is_damaged_is_one_error(put_back):

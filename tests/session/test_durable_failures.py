@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from contextlib import closing, nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -357,6 +358,9 @@ def test_a_signal_while_a_commit_waits_leaves_no_transaction_open(tmp_path, comm
     policy, gates = bridle.policy("anytime", bridle.Ball(2)), {"ads": bridle.Gate(10.0)}
     session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates, commit=commit, window=60.0)
     session.observe(**RECORD)
+    paid = partial(session.observe, **RECORD, pay={"ads": 1.0})
+    if commit == "group":
+        paid()  # and is in no transaction before `flush`
     with closing(sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         end = threading.Timer(0.4, other.execute, ["ROLLBACK"])
@@ -364,8 +368,7 @@ def test_a_signal_while_a_commit_waits_leaves_no_transaction_open(tmp_path, comm
         with alarms() as set_timer:
             set_timer(0.2)
             with pytest.raises(Interrupt):
-                session.observe(**RECORD, pay={"ads": 1.0})
-                session.flush()
+                (session.flush if commit == "group" else paid)()
         end.join()
     for _ in range(3):
         session.observe(**RECORD)

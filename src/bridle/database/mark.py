@@ -54,7 +54,7 @@ class HighWaterMark:
     """The mark of one database. Whoever writes it is the only one who writes the database at that moment (`owners`)."""
 
     def __init__(self, database: str) -> None:
-        self.path = f"{database}-mark"
+        self.path, self._database = f"{database}-mark", database
         self._file, self._synced = -1, 0.0
         self._last: dict[str, int] = {}
 
@@ -83,6 +83,7 @@ class HighWaterMark:
         try:
             if self.read() is None:
                 with storage.replacing(self.path) as file:
+                    storage.take_over(file.fileno(), os.stat(self._database))
                     file.write(b"".join(map(_record, Marked._fields, found)))
             self._file = Disk.open(self.path, os.O_RDWR)
         except InputError as problem:

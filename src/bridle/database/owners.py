@@ -22,7 +22,7 @@ from weakref import WeakSet
 from bridle import journal
 from bridle.core import InputError
 from bridle.database.rows import StoreError
-from bridle.storage import Disk, reason
+from bridle.storage import Disk, reason, take_over
 
 if sys.platform != "win32":
     import fcntl
@@ -42,6 +42,8 @@ class OwnerLock:
         try:
             if sys.platform != "win32":
                 self._turn = Disk.open(f"{database}.writing", os.O_RDWR | os.O_CREAT, 0o666)
+                if os.path.exists(database) and os.fstat(self._turn).st_uid == os.geteuid():
+                    take_over(self._turn, os.stat(database))  # else nobody but root could write after a command of root's
         except OSError as problem:
             self.close()
             raise StoreError(f"cannot open {database}: {database}.writing cannot be had: {reason(problem)}") from None

@@ -83,12 +83,12 @@ class SqliteStore(EventStore):
             if readonly:
                 if not os.path.exists(self.path):
                     raise InputError(f"cannot read {path}: there is no such file")
+                self._refuse_a_loss()
                 self._open_reader()
                 self.schema_version = self._read_version()
                 migrations.steps_from(self.schema_version, self.name)
                 if not self.schema_version:
                     raise InputError(f"cannot read {path}: it holds no sessions of bridle")
-                self._refuse_a_loss()
             else:
                 if not Path(self.path).parent.is_dir():
                     raise InputError(f"cannot open {path}: there is no folder {Path(self.path).parent}")
