@@ -41,8 +41,8 @@ KEPT_FREE = 64
 FEWEST = 16
 """Connections that there is room for in any case."""
 
-# The status of a request whose header or framing is over its limit.
 TOO_LARGE = "431 Request Header Fields Too Large"
+"""The status of a request whose header, trailer or framing is over its limit."""
 
 BETWEEN, HEADER, BODY = range(3)
 """What the client sends: nothing yet, the header of a request, or its body."""
