@@ -145,6 +145,31 @@ def test_what_is_not_http_is_400_but_never_in_the_place_of_another_answer(place,
         assert b"HTTP/1.1 400" not in until_closed(line)
 
 
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"no size\r\n", 400), (b"1;" + b"a" * 9_000, 431), (b"1\r\n{\r\n0\r\n" + b"a: b\r\n" * FIELDS, 431)]
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_request_that_breaks_off_in_its_body_is_told_why_once(place, known, body, status, caplog):
+    server, key = place
+    with connected(server.url) as line:
+        line.sendall(post(key if known else None, body, length=0))
+        found = until_closed(line)
+        assert [int(each[:3]) for each in found.split(b"HTTP/1.1 ")[1:]] == [status]
+        assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]
+    with server.client(key) as client:
+        assert client.get("/healthz").status_code == 200
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == []
+
+
+def test_a_stream_is_not_followed_by_a_second_answer(place):
+    server, key = place
+    with connected(server.url) as line:
+        line.sendall(post(key, b"", length=0, path="/v1/events").replace(b"POST", b"GET"))
+        assert line.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        line.sendall(b"no size\r\n")
+        assert b"HTTP/1.1" not in until_closed(line)
+
+
 def connection_of(server, line):
     """The server's side of a connection."""
     me = line.getsockname()

@@ -193,8 +193,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self.refuse("400 Bad Request", "the request is not valid HTTP")
 
     def refuse(self, status: str, sentence: str, more: str = "") -> None:
-        """Answer beside the application, unless another answer is on its way, and close."""
-        if not self.unanswered:
+        """Answer in place of the application, unless the answer to an earlier request is due first, and close."""
+        cut_short = self.sends == BODY and bool(self.unanswered) and not self.cycle.response_started  # nobody can answer it any more
+        if len(self.unanswered) == cut_short:
             body = f'{{"error":"{sentence}"}}'
             header = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{more}connection: close"
             self.transport.write(f"HTTP/1.1 {status}\r\n{header}\r\n\r\n{body}".encode())
