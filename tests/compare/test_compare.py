@@ -261,7 +261,7 @@ def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, who
 
     plan = grid(**GRID)
     killed: list[int] = []
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
 
         def kill(done: float, total: float, cells: int, of: int) -> None:
             if cells and not killed:
@@ -277,7 +277,7 @@ def test_dask_gives_the_same_numbers_also_where_a_worker_is_killed(tmp_path, who
 def test_a_cluster_can_be_named_by_the_file_of_its_scheduler(tmp_path):
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         (tmp_path / "scheduler.json").write_text(json.dumps({"address": cluster.scheduler_address}))
         pool = executor(dask=str(tmp_path / "scheduler.json"))
         assert pool.submit(sum, [1, 2]).result() == 3

@@ -41,7 +41,7 @@ def test_processes_and_dask_give_the_numbers_of_one_process(file):
     assert timeless(compare(**GRID, out="two", jobs=2)) == timeless(alone)
     plan = grid(**GRID)
     file.unlink()  # workers are sent its text, and need no copy
-    with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster:
         store = comparison.open_store(plan, "dask")
         assert timeless(comparison.run(plan, store, lambda: executor(dask=cluster.scheduler_address))) == timeless(alone)
 
