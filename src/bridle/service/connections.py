@@ -48,10 +48,6 @@ BETWEEN, HEADER, BODY = range(3)
 """What the client sends: nothing yet, the header of a request, or its body."""
 
 
-class TooManyFields(Exception):
-    """A request has more than `FIELDS` of them; the parser stops."""
-
-
 class LimitedProtocol(HttpToolsProtocol):
     """A connection whose requests have limits. `most` is how many connections there may be."""
 
@@ -61,7 +57,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.sends, self.since = BETWEEN, monotonic()
-        self.framing = self.padding = self.received = self.length = self.fields = self.unsent = 0
+        self.framing = self.received = self.length = self.fields = self.unsent = 0
         self.ended = self.known = False
         self.ahead = b""  # not parsed yet
         self.unanswered: deque[RequestResponseCycle] = deque()
@@ -87,17 +83,14 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse what has come, until a request has to wait for the answer to another."""
         limits = self.limits
         while self.ahead and len(self.unanswered) < 2 and not self.transport.is_closing():
-            if self.sends == BODY:
-                room = min(PIECE, self.length - self.received) if self.length > self.received else SMALL_PIECE
-            else:
-                room = min(SMALL_PIECE, limits.header - self.framing)
+            left = self.length - self.received
+            room = min(PIECE, left) if left > 0 else min(SMALL_PIECE, limits.header - self.framing)
             part, self.ahead = self.ahead[:room], self.ahead[room:]
             before, self.ended = self.received, False
-            self.padding += len(part)
             super().data_received(part)
-            self.framing = 0 if self.ended else self.framing + len(part) - (self.received - before)
-            allowed = limits.header + (FRAMING * self.received + 1 if self.sends == BODY else 0)
-            if self.framing >= allowed or self.padding > limits.header:
+            body = self.received - before  # it pays for what frames it, and for nothing later
+            self.framing = 0 if self.ended else max(0, self.framing + len(part) - (1 + FRAMING) * body)
+            if self.framing >= limits.header:
                 self.refuse(TOO_LARGE, f"the header of a request may have at most {limits.header} bytes")
             elif self.received > limits.body and not self.unanswered:
                 self.transport.close()
@@ -112,29 +105,28 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self.sends, self.since = HEADER, monotonic()
-        self.fields = self.length = self.padding = 0
+        self.fields = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.fields += 1
         if self.fields > FIELDS:
-            raise TooManyFields
+            raise ValueError("too many fields")  # stops the parser, which calls `send_400_response`
         if self.sends == HEADER:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self.sends, self.since, self.padding = BODY, monotonic(), 0
+        self.sends, self.since, self.ended = BODY, monotonic(), True
         self.length = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
         super().on_headers_complete()
         self.unanswered.append(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self.received += len(body)
-        self.padding = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.sends, self.received, self.ended = BETWEEN, 0, True
+        self.sends, self.received, self.length, self.ended = BETWEEN, 0, 0, True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
