@@ -213,6 +213,12 @@ def test_a_pool_closes_while_its_workers_send_large_results(number):
     assert not closing.is_alive()
 
 
+def in_its_own_process(lines):
+    """The exit status and what was said; the first pool of a process starts more than its workers."""
+    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
 @pytest.mark.slow
 def test_ctrl_c_does_not_reach_a_worker_that_is_still_starting():
     lines = (
@@ -224,9 +230,7 @@ def test_ctrl_c_does_not_reach_a_worker_that_is_still_starting():
         "print(future.result())",
         "pool.close()",
     )
-    # In a process of its own: the first pool of a process starts more than its workers.
-    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
+    assert in_its_own_process(lines) == (0, "3\n", "")
 
 
 @pytest.mark.slow
@@ -251,8 +255,7 @@ def test_a_pool_is_closed_once_its_semaphores_are_gone():
         "del pool",
         "time.sleep(0.6)",
     )
-    ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, timeout=120)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "3\n", "")
+    assert in_its_own_process(lines) == (0, "3\n", "")
 
 
 @pytest.mark.slow
