@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import Gate, InputError, Pacer, pacing_bound, storage
+from helpers.fact_files import facts_in, forge
 
 # --- the gate ------------------------------------------------------------------------------------------------------------------------
 
@@ -354,47 +355,26 @@ def test_it_goes_on_from_a_file_bit_for_bit(tmp_path):
     assert Gate.load(tmp_path / "gate.json").facts() == one.gate.facts()
 
 
-def unsealed(path) -> dict:
-    """What a file holds, without its digest."""
-    facts = json.loads(path.read_text())
-    assert facts.pop("digest") == storage.digest(facts)
-    return facts
-
-
-def sealed(facts) -> dict:
-    """With a digest that fits, as a forger could make it."""
-    return {**facts, "digest": storage.digest(facts)}
-
-
 def test_files_that_are_damaged_are_refused_in_words(tmp_path):
-    path = tmp_path / "pacer.json"
+    path = tmp_path / "pacer"
     Pacer(25.0, 300, 1.0, 0.5).save(path)
-    good = unsealed(path)
+    good = facts_in(path)
     wrong = [{name: value for name, value in good.items() if name != key} for key in good]
     wrong += [
-        {**good, key: value} for key, value in (("price", -1.0), ("played", 0.5), ("gate", {}), ("schema", 2), ("step", "x"), ("plan", []))
+        {**good, key: value} for key, value in (("price", -1.0), ("played", 0.5), ("gate", {}), ("kind", "x"), ("step", "x"), ("plan", []))
     ]
     wrong += [{**good, "gate": {**good["gate"], "spent": -1}}, {**good, "gate": {**good["gate"], "budget": 10**14}}]
-    for facts in wrong:
-        for forged in (facts, sealed(facts)):
-            path.write_text(json.dumps(forged))
-            with pytest.raises(InputError, match=r"cannot (read|load) .*pacer\.json"):
-                Pacer.load(path)
-    for text in ("", "[1]", "{}", path.read_text()[:40]):
-        path.write_text(text)
-        with pytest.raises(InputError, match="cannot read"):
+    lines = [line for facts in wrong for line in (json.dumps(facts), storage.sealed(facts))]
+    for line in (*lines, "", "[1]", "{}", storage.sealed(good)[:40]):
+        forge(path, line)
+        with pytest.raises(InputError, match=r"cannot (read|load) .*pacer"):
             Pacer.load(path)
-    with pytest.raises(InputError, match="cannot read"):
-        Gate.load(tmp_path / "none.json")
-    path.write_text(json.dumps(good, indent=1))  # as an earlier version wrote it
+    forge(path, storage.sealed(good))
+    assert Pacer.load(path).rounds == 300
     with pytest.raises(InputError, match="does not hold a gate"):
         Gate.load(path)
-    with pytest.warns(bridle.UncheckedWarning, match="has no digest"):
-        old = Pacer.load(path)
-    assert old.unchecked
-    old.save(path)
-    assert unsealed(path) == good
-    assert not Pacer.load(path).unchecked
+    with pytest.raises(InputError, match="cannot read"):
+        Gate.load(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
@@ -442,9 +422,9 @@ def test_more_rounds_than_the_budget_is_for_have_no_bound():
 
 @pytest.mark.parametrize("wrong", [float("nan"), -5.0])
 def test_a_file_whose_highest_price_makes_no_sense_is_refused(wrong, tmp_path):
-    path = tmp_path / "pacer.json"
+    path = tmp_path / "pacer"
     bridle.Pacer(budget=10.0, rounds=10, value=1.0, spend=1.0).save(path)
-    path.write_text(json.dumps(sealed({**unsealed(path), "highest": wrong})))
+    forge(path, storage.sealed({**facts_in(path), "highest": wrong}))
     with pytest.raises(bridle.InputError, match="highest"):
         bridle.Pacer.load(path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import inf, sqrt
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import InputError, Pacer, journal, pacing, storage
+from bridle import InputError, Pacer, pacing
 from bridle.pacing import Asked, LearnedPrice, Pace, SpendPlan
 
 FINE = 2.0**-20
@@ -367,12 +366,6 @@ def test_the_learned_price_stays_finite_and_within_the_budget(seed, rounds, size
         Pacer._become(Pacer(1.0, 1), pacer.facts(), "it")  # as it would be read from a file
 
 
-def test_what_changes_every_round_fits_into_its_slot_whatever_it_is():
-    worst = [10**13, 10**12, 2.2250738585072014e-308, -1.7976931348623157e308, 1.7976931348623157e308]
-    assert len(journal._slot(worst, 63, "seal")) == journal.SLOT
-    assert len(worst) == len(Pacer(1.0, 1)._kept.changing)
-
-
 # --- files
 
 
@@ -402,49 +395,3 @@ def test_opening_again_may_repeat_the_price_it_started_from(tmp_path):
     for name, wrong in {"price": 3.0, "form": "descent", "auction": "first", "value": 1.0}.items():
         with pytest.raises(InputError, match=f"its {name} is "):
             Pacer.open(tmp_path / "it", **{name: wrong})
-
-
-SAVED_BEFORE = (
-    '{"library": "bridle", "kind": "pacer", "schema": 1, "gate": {"unit": 0.05, "budget": 600, "spent": 163}, "rounds": 300, '
-    '"played": 110, "value": 1.0, "spend": 0.5, "plan": [0.3333333333333333, 1.0, 0.6666666666666666], "goal": "value", '
-    '"price": 3.7965820749593795, "planned": 5.5166666666666595, "base": 22.5, "rest": 1.6666666666666665, '
-    '"step": 1.2570787221094177, "highest": 8.88888888888889, '
-    '"edited": true, "digest": "ee2e9a238122233bbfcc0e41a926a9bf0e3428c8d85abf0df9e47fd7c38d76ca"}\n'
-)
-HELD_BEFORE = (
-    '{"library": "bridle", "kind": "pacer", "schema": 1, "gate": {"unit": 0.01, "budget": 1000, "spent": 0}, "rounds": 40, "played": 0, '
-    '"value": 2.0, "spend": 1.0, "plan": [1.0], "goal": "profit", "price": 0.0, "planned": 0.0, "base": 10.0, "rest": 1.0, '
-    '"step": 1.2649110640673518, "highest": 8.0, "edited": false, "changing": ["gate.spent", "played", "price", "planned"], "slots": 64, '
-    '"writing": "b30ae26eb0b718fc", "digest": "1642e4044d5902ff148a650fe218957e5040f7378adc62719ca4d401cf0cdc9a"}'
-)
-"""As the version with one form wrote them: a copy, and a file whose holder died after three payments."""
-
-
-def test_a_copy_of_before_goes_on_as_it_did(tmp_path):
-    path = tmp_path / "saved"
-    path.write_text(SAVED_BEFORE)
-    assert json.loads(SAVED_BEFORE)["digest"] == storage.digest({k: v for k, v in json.loads(SAVED_BEFORE).items() if k != "digest"})
-    pacer = Pacer.load(path)
-    assert (pacer.price, pacer.left, pacer.bound, pacer.certified_loss) == (3.7965820749593795, 21.85, None, None)
-    assert (pacer.planned, pacer.share) == (pytest.approx(5.5166666666666595, rel=1e-12), float.fromhex("0x1.147ae147ae148p-3"))
-    for i in range(20):
-        pacer.pay(0.05 * (i % 5))
-    assert pacer.price == float.fromhex("0x1.7554085447b33p+1")
-    assert pacer.planned == pytest.approx(float.fromhex("0x1.06eeeeeeeeee9p+3"), rel=1e-12)
-    pacer.save(path)
-    assert Pacer.load(path).facts() == pacer.facts()
-
-
-def test_a_file_held_before_is_opened_with_every_payment(tmp_path):
-    slots = ("5d251c8794d3983a [37,1,0.1517893276880822,0.25]", "9078c7325aaa93ea [74,2,0.3035786553761644,0.5]")
-    slots += ("c00928c57092cd17 [111,3,0.45536798306424664,0.75]",)
-    line = HELD_BEFORE.encode()
-    data = line.ljust(-(-(len(line) + 1) // 512) * 512 - 1) + b"\n" + b"".join(f"{slot:<127}\n".encode() for slot in slots)
-    (tmp_path / "held").write_bytes(data + bytes(61 * 128))
-    with Pacer.open(tmp_path / "held", budget=10.0, rounds=40, value=2.0, spend=1.0) as pacer:
-        assert (pacer.price, pacer.left, pacer.planned) == (float.fromhex("0x1.d24bfc0ba02cep-2"), 8.89, pytest.approx(0.75))
-        assert pacer.bound == pytest.approx(58.59644256269407)
-        pacer.pay(0.37)
-    with Pacer.open(tmp_path / "held") as pacer:
-        assert (pacer.played, pacer.left) == (4, 8.52)
-        assert pacer.price == pytest.approx(0.45536798306424664 + 0.1517893276880822)

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bridle import storage, validate
 from bridle.core import InputError
-from bridle.journal import Held, Keeping
+from bridle.fact_file import Held, Keeping
 from bridle.ops import Array
 from bridle.pacing import Asked, DescentPrice, LearnedPrice, Pace, SpendPlan, pacing_bound, planned, weights_of
 
@@ -114,7 +114,7 @@ class Gate(Held):
         self._attach()
 
     def _attach(self) -> None:
-        self._owner = self._kept = Keeping("gate", ("spent",), self._facts)  # a pacer is the owner of its gate
+        self._owner = self._kept = Keeping("gate", self._facts)  # a pacer is the owner of its gate
 
     @classmethod
     def open(cls, path: str | PathLike[str], budget: float | None = None, unit: float | None = None) -> Gate:
@@ -145,9 +145,9 @@ class Gate(Held):
 
         Examples
         --------
-        >>> with Gate.open("march.json", budget=500.0) as gate:
+        >>> with Gate.open("march.db", budget=500.0) as gate:
         ...     counted = gate.pay(120.0)
-        >>> with Gate.open("march.json") as gate:
+        >>> with Gate.open("march.db") as gate:
         ...     gate.left
         380.0
         """
@@ -239,12 +239,13 @@ class Gate(Held):
 
     def _commit(self, account: Account, what: str, amount: object) -> None:
         """Stand here from now on; on the disk first, where there is a file. To be called by who has the lock."""
-        before, journal = self._account, self._owner.journal
+        before, file = self._account, self._owner.file
         try:
-            if journal is not None:
-                journal.check()
+            if file is not None:
+                file.check()
+                file.behind = True  # until it is written; closing does that where something interrupts what follows
             self._account = account  # whatever interrupts what follows, it is counted: money that may be gone is not given back
-            if journal is not None:
+            if file is not None:
                 self._owner.put()
         except InputError:  # it was not written, and who asked is told so
             self._account = before
@@ -345,7 +346,7 @@ class Gate(Held):
         return gate
 
     def facts(self) -> GateFacts:
-        """The whole state, in units, as it is written to JSON.
+        """The whole state, in units, as its file has it.
 
         Returns
         -------
@@ -488,7 +489,7 @@ class Pacer(Held):
         self._form = DescentPrice(self._largest, self.gate.rounded(self._most))
 
     def _attach(self) -> None:
-        self._kept = self.gate._owner = Keeping("pacer", ("gate.spent", "played", "price", "charge", "squares"), self.facts)
+        self._kept = self.gate._owner = Keeping("pacer", self.facts)
 
     @classmethod
     def open(
@@ -544,9 +545,9 @@ class Pacer(Held):
 
         Examples
         --------
-        >>> with Pacer.open("march.json", budget=50.0, rounds=100) as pacer:
+        >>> with Pacer.open("march.db", budget=50.0, rounds=100) as pacer:
         ...     pacer.pay(0.9)
-        >>> with Pacer.open("march.json") as pacer:
+        >>> with Pacer.open("march.db") as pacer:
         ...     pacer.played, pacer.left
         (1, 49.1)
         """
@@ -564,7 +565,6 @@ class Pacer(Held):
 
         def take(facts: dict[str, Any]) -> None:
             pacer._become(facts, storage.named(path))
-            facts |= pacer.facts()  # a file of before is written as one of today
             gate, own = pacer.gate, pacer._told._asdict()
             own |= {"price": own["start"], "rounds": pacer.rounds, "unit": gate.unit, "budget": pacer.budget}
             same = given | ({} if budget is None else {"budget": gate._money(gate._whole(budget))})
@@ -749,7 +749,7 @@ class Pacer(Held):
             gate._commit(account._replace(pace=pace), "budget", budget)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a copy, with everything needed to go on, to a JSON file, atomically; see `Gate.save`.
+        """Write a copy, with everything needed to continue; see `Gate.save`.
 
         Parameters
         ----------
@@ -788,7 +788,7 @@ class Pacer(Held):
         return pacer
 
     def facts(self) -> dict[str, Any]:
-        """The whole state, as it is written to JSON.
+        """The whole state, as its file has it.
 
         Returns
         -------
@@ -800,7 +800,6 @@ class Pacer(Held):
     def _become(self, facts: Mapping[str, Any], where: str) -> None:
         """Stand where the facts of a file say."""
         with _checking(where):
-            facts = _of_before(facts) if facts.keys().isdisjoint(SINCE) else facts
             told = {name: facts[name] for name in _Told._fields}
             like = Pacer(0.0, facts["rounds"], price=told.pop("start"), unit=facts["gate"]["unit"], **told)
             charge = None if facts["charge"] is None else validate.number("charge", facts["charge"])
@@ -845,16 +844,6 @@ class _Told(NamedTuple):
 BRINGS = {"value": "bring", "spend": "cost"}
 SIZES = ("price", "squares", "planned", "base", "rest", "step", "lowest", "highest", "scale")
 """The numbers of a pace that are 0 or above."""
-
-
-SINCE = {"form": "descent", "auction": "second", "start": None, "charge": None, "squares": 0.0, "lowest": 0.0, "scale": 0.0, "seen": 0}
-"""What files have that were written since there are two forms, as it is of those that were written before."""
-
-
-def _of_before(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a file that was written when there was one form: it has what was planned in all, not when the budget was last set."""
-    pace = Pace(facts["rounds"], facts["played"], base=facts["base"], rest=facts["rest"])
-    return {**facts, **SINCE, "planned": max(facts["planned"] - planned(SpendPlan(facts["plan"]), pace), 0.0)}
 
 
 def _agree(path: str | PathLike[str], given: Mapping[str, object], found: Mapping[str, object]) -> None:

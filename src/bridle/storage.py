@@ -178,6 +178,45 @@ def _kind(found: os.stat_result) -> str:
     return kinds.get(stat.S_IFMT(found.st_mode), "a device")
 
 
+def create(path: str, data: bytes) -> None:
+    """Write a new file whole: never seen half-written. One that stands there by then stays as it is."""
+    folder = os.path.dirname(path)
+    temporary = os.path.join(folder, _temporary_name())
+    try:
+        try:
+            handle = Disk.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with io.BufferedWriter(_Written(handle, "wb")) as file:
+                file.write(data)
+                file.flush()
+                Disk.sync(handle)
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            with suppress(FileNotFoundError):
+                Disk.remove(temporary)
+        sync_folder(folder)
+    except OSError as problem:
+        raise InputError(f"cannot write {path}: {reason(problem)}") from None
+
+
+def real(name: str) -> str:
+    """The path behind all links."""
+    try:
+        return os.path.realpath(name)
+    except ValueError as problem:  # what no path can have inside
+        raise InputError(f"cannot read {name}: {problem}") from None
+
+
+def refuse_other_kinds(name: str) -> None:
+    """One error for what is not a regular file, or not there."""
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"cannot read {name}: {reason(problem)}") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"cannot read {name}: it is {_kind(found)}, not a file")
+
+
 def take_over(handle: int, before: os.stat_result) -> None:
     """Give a new file the owner and the mode of the one that it replaces or belongs to; never a right that somebody did not have before."""
     if sys.platform == "win32":

@@ -11,6 +11,8 @@ from helpers.file_kinds import KINDS, OTHERS
 pytestmark = pytest.mark.slow
 
 ALL = KINDS | OTHERS
+SPARSE = ("gate", "pacer", "gate, held", "pacer, held")
+"""SQLite files, whose pages are partly empty."""
 TESTED = [name for name in ALL if "session" not in name]
 """Every bit of a session's file is flipped in tests/session/test_damaged_files.py."""
 
@@ -20,7 +22,7 @@ def test_a_flipped_bit_is_noticed_or_makes_no_difference(kind, tmp_path):
     """At every third byte, one bit of eight; `make soak` flips them all."""
     found = flips.flip(ALL[kind], tmp_path / "file", flips.one_bit_of_some_bytes)
     assert found.unnoticed == []
-    assert found.noticed > 0.5 * found.flips
+    assert found.noticed > (0.2 if kind in SPARSE else 0.5) * found.flips
 
 
 @pytest.mark.parametrize("kind", ALL)

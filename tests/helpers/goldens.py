@@ -25,7 +25,7 @@ import bridle
 from bridle import policies
 
 ROUNDS = 200
-PATH = Path(__file__).parents[1] / "goldens.json"
+PATH = Path(__file__).with_suffix(".json")
 TYPICAL = {"horizon": ROUNDS, "lipschitz": 1.0, "bound": 2.0, "modulus": 0.5, "slater": 0.1, "exp_concavity": 1.0}
 TRANSCRIPTS = ("anytime plain python", "sinha2024 plain python", "rate plain python", "soft tickets python", "anytime changes")
 """The cases whose certificate, report and last decisions are kept in full."""

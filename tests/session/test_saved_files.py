@@ -49,14 +49,6 @@ def test_a_file_of_an_earlier_version_loads_and_goes_on(name):
 WRITTEN = SAVED / "0.1.0"
 
 
-def test_gates_and_pacers_of_0_1_0_load():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        gate, pacer = bridle.Gate.load(WRITTEN / "gate.npz"), bridle.Pacer.load(WRITTEN / "pacer.npz")
-    assert (gate.budget, gate.spent, gate.left) == (100.0, 30.0, 70.0)
-    assert (pacer.budget, pacer.spent, pacer.rounds, pacer.played) == (100.0, 7.0, 10, 1)
-
-
 def test_a_comparison_of_0_1_0_loads_and_is_ranked():
     result = bridle.Comparison.load(WRITTEN / "results.parquet")
     assert {row["bridle_version"] for row in result} == {"0.1.0"}

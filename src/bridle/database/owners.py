@@ -11,21 +11,28 @@ database. Windows has no such lock: let one process write there.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from weakref import WeakSet
 
-from bridle import journal
+from bridle import storage
 from bridle.core import InputError
 from bridle.database.rows import StoreError
 from bridle.storage import Disk, reason, take_over
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
+
+PAUSES = (0.001, 0.01, 0.03)
+"""Seconds between attempts to have a lock: a process that only looks whether it is held has it for a moment."""
 
 PATIENCE = 5.0
 """Seconds to wait for another process that writes."""
@@ -37,7 +44,7 @@ class OwnerLock:
     def __init__(self, database: str, owner: str) -> None:
         self._database, self._path, self._process = database, f"{database}.{owner}", os.getpid()
         self._lock = self._turn = -1
-        self._lock = journal.take_lock(self._path, f"{database} as {owner}", "name of an owner")
+        self._lock = take_lock(self._path, f"{database} as {owner}", "name of an owner")
         _open.add(self)
         try:
             if sys.platform != "win32":
@@ -94,7 +101,7 @@ class OwnerLock:
     def close(self) -> None:
         """Live no longer."""
         if self._lock >= 0 and self._process == os.getpid():
-            journal.clear_lock(self._path, self._lock)
+            clear_lock(self._path, self._lock)
         self.drop()
 
     def drop(self) -> None:
@@ -110,7 +117,7 @@ class OwnerLock:
 def lives(database: str, owner: str) -> bool:
     """Whether somebody has the lock of this name; one that cannot be looked at, such as another user's, counts as had."""
     try:
-        journal.refuse_held(f"{database}.{owner}", "")
+        refuse_held(f"{database}.{owner}", "")
     except InputError:
         return True
     return False
@@ -121,8 +128,8 @@ def sweep(database: str) -> None:
     for place in glob.glob(f"{glob.escape(database)}.*.lock"):
         path = place.removesuffix(".lock")
         with suppress(InputError):  # it is held
-            handle = journal.take_lock(path, path, "name of an owner", pauses=())
-            journal.clear_lock(path, handle)
+            handle = take_lock(path, path, "name of an owner", pauses=())
+            clear_lock(path, handle)
             os.close(handle)
 
 
@@ -137,3 +144,94 @@ def _drop_in_a_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_drop_in_a_child)
+
+
+# --- the lock ------------------------------------------------------------------------------------------------------------------------
+
+
+def refuse_held(path: str | os.PathLike[str], saying: str) -> None:
+    """One error where somebody holds the file at `path`, or where nobody can tell: its lock may be a file of another user."""
+    place, handle, free = _lock_name(os.path.realpath(storage.named(path))), -1, False
+    try:
+        try:
+            handle = os.open(place, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        except PermissionError:  # to read it is enough to see whether it is held
+            handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        free = _locked(handle)
+        holder = "" if free else f"{_holder(handle)} holds it"
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return  # nobody ever held it, or nobody does
+    except OSError as problem:
+        holder = f"its lock {place} cannot be had ({storage.reason(problem)}), so that somebody may hold it"
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    if not free:
+        raise InputError(f"{saying}: {holder}")
+
+
+def take_lock(path: str, name: str, kind: str, pauses: Sequence[float] = PAUSES) -> int:
+    """The lock that says who holds a file, as an open file; one error that says who, where it is somebody else after these pauses."""
+    place = _lock_name(path)
+    while True:
+        handle = -1
+        try:
+            handle = Disk.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+            if not _locked(handle, pauses):
+                raise InputError(f"cannot open {name}: {_holder(handle)} holds it, and a {kind} has one holder at a time")
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(place)):  # its last holder may have removed it just before
+                    os.ftruncate(handle, 0)
+                    since = time.strftime("%Y-%m-%d %H:%M:%S")
+                    Disk.write(handle, f"process {os.getpid()} on {socket.gethostname()}, since {since},".encode())
+                    return handle
+            os.close(handle)
+        except BaseException as problem:
+            if handle >= 0:
+                os.close(handle)
+            if isinstance(problem, OSError):
+                raise InputError(f"cannot open {name}: its lock {place} cannot be had: {storage.reason(problem)}") from None
+            raise
+
+
+def clear_lock(path: str, handle: int) -> None:
+    """Remove the file of a lock that this process has and is about to close."""
+    if sys.platform != "win32":
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(handle), os.stat(_lock_name(path))):
+                Disk.remove(_lock_name(path))  # while it is locked: who opens it now sees that it is gone
+
+
+def _locked(handle: int, pauses: Sequence[float] = ()) -> bool:
+    """Take the system's lock on an open file, at once or after these pauses; False where somebody else has it."""
+    for pause in pauses:
+        if _locked(handle):
+            return True
+        time.sleep(pause)
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, 1 << 20, os.SEEK_SET)  # behind the text, which others may read
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            os.lseek(handle, 0, os.SEEK_SET)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as problem:
+        if problem.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            return False
+        raise
+    return True
+
+
+def _holder(handle: int) -> str:
+    """Who says to have the lock."""
+    with suppress(OSError):
+        os.lseek(handle, 0, os.SEEK_SET)
+        text = os.read(handle, 200).decode(errors="replace").strip(" ,")
+        if text:
+            mine = text.startswith(f"process {os.getpid()} on {socket.gethostname()},")
+            return f"this process ({text})" if mine else text
+    return "another process"
+
+
+def _lock_name(path: str) -> str:
+    return f"{path}.lock"

@@ -48,7 +48,7 @@ class Purse:
                 raise InputError(f"gates must have names of 1 to 200 characters, not {validate.show(name)}")
             if not isinstance(budget, (Gate, Pacer)):
                 raise InputError(f"gates[{name!r}] must be a Gate or a Pacer, not {validate.show(budget)}")
-            if budget._kept.journal is not None:
+            if budget._kept.file is not None:
                 raise InputError(f"gates[{name!r}] is open on a file of its own, and cannot be in the journal of a session as well")
         return cls.restored(cls(gates or {}).facts())
 

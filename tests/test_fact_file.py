@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-import json
+import errno
 import os
 import pickle
+import resource
 import signal
 import stat
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
 import pytest
 
-import bridle
-from bridle import Gate, InputError, Pacer, journal, storage
-from helpers.dying_writes import at_step, count_steps, die_at_step, fail
+from bridle import Gate, InputError, Pacer, storage
+from bridle.fact_file import FactFile
+from helpers.dying_writes import die_at_step
+from helpers.extent import WHOLE
 from helpers.interrupts import alarms
 
 PACER = {"budget": 20.0, "rounds": 50, "value": 1.0, "spend": 1.0, "plan": [1, 2]}
 AMOUNTS = [0.3, 0.25, 0.01, 0.4, 0.125, 0.3, 0.2]
-
-
-@pytest.fixture
-def few_slots(monkeypatch):
-    """So few that a handful of payments uses them up."""
-    monkeypatch.setattr(journal, "SLOTS", 3)
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    """Processes die here, machines do not: a sync is a step like any other, and its wait would make no difference."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
-    monkeypatch.setattr(os, "fdatasync", lambda handle: None)
 
 
 def open_gate(path):
@@ -89,7 +80,7 @@ def test_threads_share_a_pacer_without_losing_a_round():
     assert pacer.planned == pytest.approx(2000 * 100.0 / 4000)
 
 
-def test_threads_share_a_gate_on_a_file(tmp_path, few_slots):
+def test_threads_share_a_gate_on_a_file(tmp_path):
     with Gate.open(tmp_path / "gate", budget=0.40) as gate:
         paid = []
 
@@ -163,16 +154,17 @@ def test_a_second_holder_is_refused_and_the_dead_hold_nothing(tmp_path, kill):
     holder = Holder(path)
     try:
         for attempt in (lambda: open_gate(path), lambda: Gate.load(path), lambda: mine.save(path)):
-            with pytest.raises(InputError, match=rf"^cannot \w+ {path}: process {holder.process} on .* holds it"):
+            with pytest.raises(InputError, match=rf"^cannot open {path}: another holder has it"):
                 attempt()
     finally:
         holder.end(kill)
     with open_gate(path) as gate:
         assert gate.spent == 1.0
-        with pytest.raises(InputError, match=r"this process \(process \d+ on .* holds it"):
+        with pytest.raises(InputError, match="another holder has it"):
             open_gate(path)
+        gate.pay(1.0)
     assert os.listdir(tmp_path) == ["gate"]
-    assert Gate.load(path).spent == 1.0
+    assert Gate.load(path).spent == 2.0
 
 
 def test_two_that_loaded_one_file_cannot_both_save_it(tmp_path):
@@ -189,31 +181,34 @@ def test_two_that_loaded_one_file_cannot_both_save_it(tmp_path):
     other.save(tmp_path / "elsewhere")
 
 
-def test_a_holder_whose_lock_was_removed_is_fenced_off(tmp_path):
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_holder_whose_file_is_gone_is_refused_from_then_on(tmp_path, how):
     path = tmp_path / "gate"
     old = open_gate(path)
     old.pay(1.0)
-    (tmp_path / "gate.lock").unlink()
-    new = open_gate(path)
-    for _ in range(2):
-        with pytest.raises(InputError, match="another process has taken it over"):
-            old.pay(2.0)
-    with pytest.raises(InputError, match="another process has taken it over"):
-        old.set_budget(50.0)
+    path.rename(tmp_path / "elsewhere")
+    new = open_gate(path) if how == "replaced" else None
+    for attempt in (lambda: old.pay(2.0), lambda: old.set_budget(50.0)):
+        with pytest.raises(InputError, match="another file has taken its place" if new else "it was moved or removed"):
+            attempt()
     assert old.spent == 1.0
-    new.pay(3.0)
     old.close()
-    with pytest.raises(InputError, match="holds it"):  # the old one did not take the new one's lock away
-        open_gate(path)
-    new.close()
-    assert Gate.load(path).spent == 4.0
+    if new is not None:
+        new.pay(3.0)
+        new.close()
+        assert Gate.load(path).spent == 3.0
+    assert Gate.load(tmp_path / "elsewhere").spent == 1.0
 
 
 def test_a_glance_at_the_file_that_fails_is_not_the_end(tmp_path, monkeypatch):
-    """Only a file that is another one, or gone, fences a holder off; what the system could not tell is one error, and passes."""
+    """Only a file that is another one, or gone, ends a hold; what the system could not tell is one error, and passes."""
+
+    def fail(path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
     with open_gate(tmp_path / "gate") as gate:
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fstat", lambda handle: fail())
+            patch.setattr(os, "stat", fail)
             with pytest.raises(InputError, match=r"cannot write .*gate: Input/output error"):
                 gate.pay(1.0)
         assert gate.spent == 0.0
@@ -221,33 +216,22 @@ def test_a_glance_at_the_file_that_fails_is_not_the_end(tmp_path, monkeypatch):
     assert Gate.load(tmp_path / "gate").spent == 2.0
 
 
-def test_a_payment_acknowledged_while_another_takes_over_is_not_lost(tmp_path):
-    """Without any lock: at every step of the new holder's opening the old one pays, and is refused or counted."""
-    outcomes, n = set(), 0
-    while True:
-        n += 1
-        path = tmp_path / f"gate{n}"
-        old = open_gate(path)
-        old.pay(1.0)
-        (tmp_path / f"gate{n}.lock").unlink()
-        acknowledged = [1.0]
+def test_of_two_that_make_the_file_at_once_one_holds_it(tmp_path, monkeypatch):
+    """The second writes its own whole file and finds one there: it takes nothing away from the first."""
+    path, write, first = tmp_path / "gate", storage.create, []
 
-        def pay(old=old, acknowledged=acknowledged):
-            try:
-                acknowledged.append(old.pay(2.0))
-            except InputError as refused:
-                outcomes.add(str(refused).partition(": ")[2])
+    def slow(place, data):
+        monkeypatch.undo()
+        first.append(open_gate(path))
+        first[0].pay(1.0)
+        write(place, data)
 
-        with at_step(n, pay) as steps:
-            new = open_gate(path)
-        new.pay(4.0)
-        old.close()
-        new.close()
-        assert Gate.load(path).spent == sum(acknowledged) + 4.0
-        outcomes.add(sum(acknowledged))
-        if steps.taken < n:
-            break
-    assert len(outcomes) == 3  # refused, not paid, and paid
+    monkeypatch.setattr(storage, "create", slow)
+    with pytest.raises(InputError, match="another holder has it"):
+        open_gate(path)
+    first[0].close()
+    assert Gate.load(path).spent == 1.0
+    assert os.listdir(tmp_path) == ["gate"]
 
 
 def test_a_forked_child_has_no_share_in_the_gate(tmp_path):
@@ -265,7 +249,7 @@ def test_a_forked_child_has_no_share_in_the_gate(tmp_path):
     said = die_at_step(None, spend).acknowledged
     assert len(said) == 1
     assert f"it was opened by process {os.getpid()}" in said[0]
-    with pytest.raises(InputError, match="holds it"):
+    with pytest.raises(InputError, match="another holder has it"):
         open_gate(path)
     gate.pay(1.0)
     gate.close()
@@ -334,23 +318,15 @@ def test_opening_a_pacer_again_must_ask_for_the_same(tmp_path):
         Gate.open(path)
 
 
-def test_a_file_that_was_saved_is_opened_and_one_without_a_digest_says_so(tmp_path):
+def test_a_file_that_was_saved_is_opened(tmp_path):
     gate = Gate(20.0)
     gate.pay(3.0)
     gate.save(tmp_path / "saved")
     with open_gate(tmp_path / "saved") as held:
-        assert (held.spent, held.unchecked) == (3.0, False)
-    facts = {"library": "bridle", "kind": "gate", "schema": 1, **gate.facts()}
-    (tmp_path / "old").write_text(json.dumps(facts, indent=1))
-    with pytest.warns(bridle.UncheckedWarning, match="has no digest"):
-        held = open_gate(tmp_path / "old")
-    assert (held.spent, held.unchecked) == (3.0, True)
-    held.close()
-    with open_gate(tmp_path / "old") as held:
-        assert not held.unchecked
+        assert held.spent == 3.0
 
 
-def test_the_mode_of_a_gate_s_file_is_kept(tmp_path, few_slots):
+def test_the_mode_of_a_gate_s_file_is_kept(tmp_path):
     path = tmp_path / "gate"
     with open_gate(path):
         path.chmod(0o600)
@@ -373,80 +349,126 @@ def test_what_is_no_file_is_refused(tmp_path):
 # --- dying --------------------------------------------------------------------------------------------------------------------------------
 
 
-def trajectory(open_it, folder):
+def stands(open_it, folder):
     """The facts after 0, 1, 2 ... of the payments."""
-    facts = []
     with open_it(folder / "reference") as held:
-        facts.append(held.facts())
-        for amount in AMOUNTS:
-            held.pay(amount)
-            facts.append(held.facts())
-    return facts
+        return [held.facts(), *((held.pay(amount), held.facts())[1] for amount in AMOUNTS)]
 
 
-@pytest.mark.slow
+class Spender:
+    """A process that opens the file and pays, and says after each payment that it is acknowledged."""
+
+    def __init__(self, work):
+        self.said, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.process = os.fork()
+        if self.process == 0:
+            try:
+                work(lambda: os.write(writing, b"1"))
+            finally:
+                os._exit(0)
+        os.close(writing)
+
+    def end(self, kill):
+        """How many payments it acknowledged, and how it ended: -9 where it was killed."""
+        if kill:
+            os.kill(self.process, signal.SIGKILL)
+        said = b""
+        while more := os.read(self.said, 1 << 16):
+            said += more
+        os.close(self.said)
+        return len(said), os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+
+
+def how_long(work):
+    """Seconds that it takes on this disk when nobody kills it."""
+    begun = time.monotonic()
+    Spender(work).end(kill=False)
+    return time.monotonic() - begun
+
+
 @KINDS
-def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, tmp_path, few_slots):
-    """Between every two steps of opening, paying, replacing the file and closing; whoever comes next finds all that was acknowledged."""
-    stands, place = trajectory(open_it, tmp_path), tmp_path / "here"
+def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, tmp_path):
+    """At random moments of opening, paying and closing; the next holder finds all that was acknowledged, and at most one more."""
+    rng, expected, path = np.random.default_rng(0), stands(open_it, tmp_path), tmp_path / "here"
+    killed = midway = 0
 
     def spend(acknowledge):
-        with open_it(place / "file") as held:
+        with open_it(path) as held:
             for amount in AMOUNTS:
                 held.pay(amount)
-                acknowledge(amount)  # here the money leaves
+                acknowledge()  # here the money leaves
 
-    n, uncertain = 0, 0
-    while True:
-        n += 1
-        place.mkdir()
-        died = die_at_step(n, spend, sigkill=True)
-        storage.sweep(place)
-        with open_it(place / "file") as held:
-            counted = stands.index(held.facts())
-        assert counted - len(died.acknowledged) in (0, 1)  # at most the one that was under way
-        uncertain += counted > len(died.acknowledged)
-        assert os.listdir(place) == ["file"]
-        (place / "file").unlink()
-        place.rmdir()
-        if not died.killed:
-            break
-    assert died.acknowledged == [str(amount) for amount in AMOUNTS]
-    assert n > 60
-    assert 0 < uncertain < n // 2
+    long = how_long(spend)
+    path.unlink()
+    for _ in range(400 if WHOLE else 40):
+        spender = Spender(spend)
+        time.sleep(rng.uniform(0.0, long))
+        said, ended = spender.end(kill=True)
+        killed += ended == -signal.SIGKILL
+        midway += 0 < said < len(AMOUNTS)
+        with open_it(path) as held:
+            counted = expected.index(held.facts())
+        assert counted - said in (0, 1)
+        path.unlink()
+    assert killed > 10
+    assert midway > 5
+
+
+def test_one_file_goes_from_life_to_life(tmp_path):
+    """Killed at random moments again and again: not one unit more than the budget, and no acknowledged one lost."""
+    rng, path, released = np.random.default_rng(1), tmp_path / "gate", 0
+
+    def spend(acknowledge):
+        with Gate.open(path, budget=3.0) as gate:
+            while gate.allows(0.05):
+                gate.pay(0.05)
+                acknowledge()
+
+    for _ in range(300 if WHOLE else 30):
+        spender = Spender(spend)
+        time.sleep(rng.uniform(0.0, 0.15))
+        released += 5 * spender.end(kill=True)[0]
+        if path.exists():
+            assert released <= round(100 * Gate.load(path).spent) <= 300
+    assert released > 30
+    released += 5 * Spender(spend).end(kill=False)[0]
+    assert Gate.load(path).left == 0.0
+    assert {name for name in os.listdir(tmp_path)} <= {"gate"}
 
 
 @KINDS
-def test_a_failure_of_any_step_is_one_error_and_not_counted(open_it, tmp_path, few_slots):
-    stands = trajectory(open_it, tmp_path)
+def test_a_write_that_fails_is_one_error_and_not_counted(open_it, tmp_path):
+    """The system refuses to write more than so many bytes of a file: SQLite's journal, or the file itself."""
+    expected = stands(open_it, tmp_path)
 
-    def spend(held, refused):
-        for amount in AMOUNTS:
-            before = held.facts()
-            try:
-                held.pay(amount)
-            except InputError as wrong:
-                refused.append(str(wrong))
-                assert held.facts() == before
-                held.pay(amount)
+    def spend(acknowledge):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        for limit in (0, 100, 511, 512, 600, 1023, 1100):
+            path = tmp_path / f"file{limit}"
+            with open_it(path) as held:
+                held.pay(AMOUNTS[0])
+                before = held.facts()
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+                try:
+                    held.pay(AMOUNTS[1])
+                except InputError as wrong:
+                    assert str(wrong).startswith(f"cannot write {path}: ")  # noqa: PT017 (a failure ends the child)
+                    assert held.facts() == before
+                finally:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                if held.facts() == before:
+                    acknowledge()
+                    held.pay(AMOUNTS[1])
+                assert held.facts() == expected[2]
+            with open_it(path) as held:
+                assert held.facts() == expected[2]
+        acknowledge()
 
-    n = 0
-    while True:
-        n += 1
-        path, refused = tmp_path / f"file{n}", []
-        held = open_it(path)
-        with at_step(n, fail) as steps:
-            spend(held, refused)
-        assert held.facts() == stands[-1]
-        assert all(text == f"cannot write {path}: Input/output error" or "in its place" in text for text in refused)
-        held.close()
-        with open_it(path) as held:
-            assert held.facts() == stands[-1]
-        if steps.taken < n:
-            break
-        assert refused
-    assert n > 40
-    assert not [name for name in os.listdir(tmp_path) if name.endswith((".tmp", ".lock"))]
+    said, _ = Spender(spend).end(kill=False)
+    assert said >= 4  # at least three limits were felt, and all of it held
 
 
 class Stop(BaseException):
@@ -454,32 +476,27 @@ class Stop(BaseException):
 
 
 @KINDS
-def test_an_interrupted_payment_is_counted_or_not_and_says_so(open_it, tmp_path, few_slots):
-    def stop():
-        raise Stop
-
-    said, n = set(), 0
-    while True:
-        n += 1
-        path, paid = tmp_path / f"file{n}", 0.0
-        held = open_it(path)
-        with at_step(n, stop) as steps:
-            for amount in AMOUNTS:
-                try:
+def test_an_interrupted_payment_is_counted_or_not_and_says_so(open_it, tmp_path):
+    """A timer raises into `pay` at any moment: memory, file and the note on the exception agree."""
+    said = set()
+    for number in range(40):
+        path, paid = tmp_path / f"file{number}", 0.0
+        with alarms(Stop) as set_timer, open_it(path) as held:
+            set_timer(1e-4 * (1 + number % 25))
+            try:
+                for amount in AMOUNTS:
                     held.pay(amount)
-                except Stop as stopped:
-                    note = stopped.__notes__[0]
-                    said.add(note.partition(" is")[2])
-                    paid += amount * ("not" not in note)
-                else:
                     paid += amount
-        held.close()
+            except Stop as stopped:
+                notes = getattr(stopped, "__notes__", [])
+                said.update(note.partition(" is")[2] for note in notes)
+                counted = any(note.endswith("is counted") for note in notes)
+                assert held.spent == pytest.approx(paid + amount * counted, abs=0.02) or not notes
+            set_timer(0.0)
+            paid = held.spent
         with open_it(path) as held:
-            assert held.spent == pytest.approx(paid, abs=0.02)
-        if steps.taken < n:
-            break
-    assert n > 40
-    assert said == {" counted"}  # once the disk is asked, it is
+            assert held.spent == paid
+    assert " counted" in said
 
 
 def test_an_interrupt_before_the_disk_is_asked_is_not_counted(monkeypatch, tmp_path):
@@ -488,7 +505,7 @@ def test_an_interrupt_before_the_disk_is_asked_is_not_counted(monkeypatch, tmp_p
         def stop(self):
             raise Stop
 
-        monkeypatch.setattr(journal.Journal, "check", stop)
+        monkeypatch.setattr(FactFile, "check", stop)
         with pytest.raises(Stop) as stopped:
             gate.pay(1.0)
         monkeypatch.undo()
@@ -518,7 +535,7 @@ def test_interrupts_in_a_tight_loop_leave_the_pacer_whole(tmp_path):
 
 
 def files_of(folder):
-    """One file of each kind: saved, and left behind by a holder who died with some slots used, one of them half-written."""
+    """One file of each kind: saved, and left behind by a holder who was killed."""
     for open_it in (open_gate, open_pacer):
         kind = "gate" if open_it is open_gate else "pacer"
 
@@ -526,57 +543,48 @@ def files_of(folder):
             held = open_it(folder / f"{kind}-held")
             for amount in AMOUNTS[:2]:
                 held.pay(amount)
+            acknowledge()
+            time.sleep(60.0)
 
-        die_at_step(None, spend)
+        spender = Spender(spend)
+        os.set_blocking(spender.said, True)
+        os.read(spender.said, 1)
+        spender.end(kill=True)
         with open_it(folder / f"{kind}-other") as held:
             held.pay(0.3)
             held.save(folder / f"{kind}-saved")
-        yield kind, folder / f"{kind}-held"
-        yield kind, folder / f"{kind}-saved"
+        yield open_it, folder / f"{kind}-held"
+        yield open_it, folder / f"{kind}-saved"
 
 
-def test_every_flipped_bit_is_detected_or_harmless(tmp_path, few_slots):
-    for kind, path in files_of(tmp_path):
-        whole = path.read_bytes()
-        good, checked = journal.decode(whole, kind, "it")
-        assert checked
-        data, refused = bytearray(whole), 0
-        for bit in range(8 * len(whole)):
+def test_every_flipped_bit_is_detected_or_harmless(tmp_path):
+    for open_it, path in files_of(tmp_path):
+        with open_it(path) as held:
+            good = held.facts()
+        whole, refused = path.read_bytes(), 0
+        bits = range(8 * len(whole)) if WHOLE else np.random.default_rng(0).choice(8 * len(whole), 600, replace=False).tolist()
+        for bit in bits:
+            data = bytearray(whole)
             data[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(data)
             try:
-                facts, checked = journal.decode(bytes(data), kind, "it")
+                with open_it(path) as held:
+                    assert held.facts() == good, f"bit {bit % 8} of byte {bit // 8} of {path.name}"
             except InputError:
                 refused += 1
-            else:
-                assert {name: facts.get(name) for name in good} == good, f"bit {bit % 8} of byte {bit // 8} of {path.name}"
-            data[bit // 8] ^= 1 << bit % 8
-        assert refused > 0.4 * 8 * len(whole)
+        path.write_bytes(whole)
+        assert refused > 0.2 * len(bits)
 
 
-def test_every_truncation_is_detected(tmp_path, few_slots):
-    """Also where entries are cut off whole: then money would be given back."""
-    for kind, path in files_of(tmp_path):
+def test_every_truncation_is_detected_or_harmless(tmp_path):
+    for open_it, path in files_of(tmp_path):
+        with open_it(path) as held:
+            good = held.facts()
         whole = path.read_bytes()
-        for length in range(len(whole) - 1):
-            with pytest.raises(InputError):
-                journal.decode(whole[:length], kind, "it")
-        with pytest.raises(InputError):
-            journal.decode(whole + b"\0", kind, "it")
-
-
-def test_an_entry_means_nothing_in_another_place_or_file(tmp_path):
-    paths = [tmp_path / "one", tmp_path / "two"]
-    for path in paths:
-        gate = open_gate(path)
-        for amount in (1.0, 2.0, 3.0):
-            gate.pay(amount)
-        gate.close()
-    one, two = (path.read_bytes() for path in paths)
-    slots, size = one.index(b"\n") + 1, journal.SLOT
-    earlier = one[slots : slots + size]
-    for forged in (one[: slots + size] + earlier + one[slots + 2 * size :], one[:slots] + two[slots:]):
-        with pytest.raises(InputError, match="an entry does not fit its checksum"):
-            journal.decode(forged, "gate", "it")
+        for length in range(0, len(whole) - 1, 1 if WHOLE else 37):
+            path.write_bytes(whole[:length])
+            with contextlib.suppress(InputError), open_it(path) as held:
+                assert held.facts() == good, f"{length} bytes of {path.name}"  # nothing but the empty end of a page is missing
 
 
 def test_deep_and_strange_json_is_one_error(tmp_path):
@@ -592,35 +600,5 @@ def test_deep_and_strange_json_is_one_error(tmp_path):
         path.write_text(text)
         for kind in (Gate, Pacer):
             for attempt in (kind.load, kind.open):
-                with pytest.raises(InputError, match=r"cannot (read|load) "):
+                with pytest.raises(InputError, match=r"cannot open .*: (it is damaged, or|file is not a database)"):
                     attempt(path)
-
-
-def test_one_payment_is_one_write_and_one_sync(tmp_path):
-    with open_gate(tmp_path / "gate") as gate:
-        gate.pay(0.5)
-        with at_step(None, lambda: None) as steps:
-            gate.pay(0.5)
-    assert steps.names == ["write", "sync_data"]
-    assert count_steps(lambda: None) == 0
-
-
-@pytest.mark.slow
-def test_many_kills_at_random_steps(tmp_path):
-    """With the slots as they are: one file that goes from life to life, as it would in service."""
-    rng, path, released = np.random.default_rng(0), tmp_path / "gate", 0
-
-    def spend(acknowledge):
-        with Gate.open(path, budget=100.0) as gate:
-            while gate.allows(0.05):
-                gate.pay(0.05)
-                acknowledge("paid")
-
-    for _ in range(50):
-        died = die_at_step(int(rng.integers(1, 120)), spend, sigkill=True)
-        released += 5 * len(died.acknowledged)
-        storage.sweep(tmp_path)
-        if path.exists():
-            assert released <= round(100 * Gate.load(path).spent) <= 10_000
-        assert {name for name in os.listdir(tmp_path)} <= {"gate", "gate.lock"}
-    assert released > 300
