@@ -28,6 +28,11 @@ PATIENCE = 0.05
 """Seconds to wait for the lock: a process that only looks whether the file is held has it for a moment."""
 
 
+def connect(path: str) -> sqlite3.Connection:
+    """A connection to a file that is there."""
+    return sqlite3.connect(path, PATIENCE, isolation_level=None, check_same_thread=False)
+
+
 class FactFile:
     """The facts in a file, held by this process until `close`.
 
@@ -51,7 +56,7 @@ class FactFile:
         storage.refuse_other_kinds(self.path)
         with self._failing("open"):
             self._made = os.stat(self.path)
-            self._connection = sqlite3.connect(self.path, PATIENCE, isolation_level=None, check_same_thread=False)
+            self._connection = connect(self.path)
         try:
             self.facts = self._read()
             check(dict(self.facts))

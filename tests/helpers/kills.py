@@ -258,8 +258,8 @@ TRADES: dict[str, Callable[[], Any]] = {
 }
 """What can be killed, by name."""
 
-COMPANIONS = re.compile(r"file(\.lock|-wal|-shm|-mark|\.writing|\.[A-Za-z0-9.-]+_process\d+_[0-9a-f]{10}\.lock)")
-"""Names that may stand beside the file `file`: who holds a gate or a pacer; what belongs to a database, and who has it open."""
+COMPANIONS = re.compile(r"file(\.lock|-journal|-wal|-shm|-mark|\.writing|\.[A-Za-z0-9.-]+_process\d+_[0-9a-f]{10}\.lock)")
+"""Names that may stand beside the file `file`: what belongs to a database, and who has it open."""
 
 NUMBER = struct.Struct("<q")
 
