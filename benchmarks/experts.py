@@ -33,7 +33,7 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "`sinha2024`": ("sinha2024", {}),
     "`sinha2024`, AdaHedge": ("sinha2024", {"learner": "adahedge"}),
     "`anytime`": ("anytime", {}),
-    "`anytime`, entropy": ("anytime", {"geometry": "entropy"}),
+    "`anytime`, entropy": ("anytime-entropy", {}),
 }
 GROWN = ("`experts`", "`experts`, `drop=False`", "`sinha2024`", "`anytime`")
 KINDS = {"at random": 0, "spiteful": 1}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle.problems.auctions import AuctionLog
+from bridle.problems._auctions import AuctionLog
 from parts.auctions import Auctions, paced, recorded, tuned
 from parts.toy import size, target
 

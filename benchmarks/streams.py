@@ -19,7 +19,7 @@ import bridle
 from bridle import policies
 from bridle.compare.run import compare
 from bridle.game.play import unplayed
-from bridle.policies.sinha2024 import theorem1
+from bridle.policies._sinha2024 import theorem1
 from bridle.solvers.hindsight import values_at
 from parts.toy import size, target
 

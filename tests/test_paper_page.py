@@ -111,7 +111,7 @@ def test_every_row_of_the_papers_table_is_a_registered_policy():
 
 def test_a_name_that_is_not_there_is_found_out():
     with pytest.raises(AttributeError):
-        found("bridle.policies.sinha2024.theorem9")
+        found("bridle.policies._sinha2024.theorem9")
     with pytest.raises(ModuleNotFoundError):
         found("bridel.policies")
-    assert found("bridle.policies.sinha2024.Lyapunov.update").__name__ == "update"
+    assert found("bridle.policies._sinha2024.Lyapunov.update").__name__ == "update"

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 import bridle
 from bridle import advice, policies
 from bridle.cli.listing import PolicyFacts, all_policies, all_problems, parameter_names
+from bridle.policies._rate import rate
 from bridle.policies.levels import most_violations
-from bridle.policies.rate import rate
 
 if TYPE_CHECKING:
     from bridle.problems import ProblemFacts
@@ -55,7 +55,7 @@ FIRST = {
 }
 """The policies to begin with, and when to use each."""
 
-MORE = most_violations(0.0, 0, rate(bridle.Box(0.0, 1.0, dim=1)).level.top)
+MORE = most_violations(0.0, 0, rate(bridle.Box(0.0, 1.0, dim=1)).record.level.top)
 COUNTED = {"rate": f"at most at_most T + {MORE:.0f} rounds, given `safe`"}
 """What is proved of violations where it is a count of rounds, no order of growth: `levels.most_violations`."""
 

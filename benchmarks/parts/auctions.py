@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bridle
-from bridle.problems.auctions import AuctionLog
+from bridle.problems._auctions import AuctionLog
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -79,20 +79,18 @@ from bridle.game.metrics import (
     static_violation,
     violation_rates,
 )
-from bridle.game.overloads import policy_for
-from bridle.game.play import Trace, play
+from bridle.game.play import Trace, play, policy_for
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
 from bridle.learners.late import LateAdaGrad, LateOGD
 from bridle.learners.wrappers import Delayed, Doubling
 from bridle.networks import Network
 from bridle.pacing import pacing_bound
 from bridle.policies import policy, register
-from bridle.policies.sinha2024 import Lyapunov
-from bridle.policies.sinha2024_ocs import ConstraintSatisfaction
-from bridle.problems import Problem
+from bridle.policies._sinha2024 import Lyapunov
+from bridle.policies._sinha2024_ocs import ConstraintSatisfaction
+from bridle.problems import Problem, problem
+from bridle.problems._hints import with_hints
 from bridle.problems.base import with_switching
-from bridle.problems.hints import with_hints
-from bridle.problems.overloads import problem
 from bridle.service.client import AsyncClient, Client
 from bridle.session.certificate import Certificate
 from bridle.session.late_feedback import Ticket

@@ -8,9 +8,9 @@ that stands for it in an engine. Its `oblivious` says that its rounds do not dep
 """
 
 from bridle.engines.round import block_length
+from bridle.problems._paper import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces
 from bridle.problems.base import adaptive, oblivious
 from bridle.problems.dealing import deal_blocks, player
-from bridle.problems.paper import CoinPerCoordinate, Fixed, Minimax, RandomHalfspaces
 from bridle.problems.recorded import Recorded
 
 __all__ = [

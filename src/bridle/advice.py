@@ -411,7 +411,7 @@ def _policy(rule: Rule, answers: Answers) -> Advice:
     if item.regret == item.violation == "-":  # what is proved is no order of growth
         orders = [_proved(item.factory)]
     guarantee = " ".join([*orders, f"{item.reference}."])
-    needs = {name: policies.PARAMETER_HELP[name] for name in settings}
+    needs = {p.name: p.help for p in parameters.values() if p.name in settings}
     notes = [rule.note] * bool(rule.note) + _notes(rule, answers, settings)
     return Advice(rule.use, rule.why, guarantee, item.assumptions(), needs, told, notes, _snippet(rule, answers, settings))
 
@@ -476,7 +476,8 @@ def _tool(rule: Rule, answers: Answers) -> Advice:
     proved = _proved(tool)
     guarantee = proved if rule.use in proved else " ".join((inspect.getdoc(tool) or "").split("\n\n")[0].split())
     required = [p.name for p in inspect.signature(tool).parameters.values() if p.default is p.empty]
-    needs = {name: policies.PARAMETER_HELP.get(name, "") for name in required}
+    words = policies.described(tool)
+    needs = {name: words.get(name, {}).get("help", "") for name in required}
     rounds = answers.horizon or EXAMPLE["horizon"]
     program = TOOL_SNIPPETS[rule.use].format(budget=0.1 * rounds, rounds=rounds, played=_played(answers))
     return Advice(f"bridle.{rule.use}", rule.why, guarantee, [], needs, {}, [], program)

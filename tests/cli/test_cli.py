@@ -16,14 +16,14 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.cli import output
+from bridle.cli.full import sentences
 from bridle.compare import tables
 from bridle.compare.text import number
 from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
-from bridle.policies.words import sentences
 from bridle.problems import problem_names
-from bridle.problems.paper import Fixed
+from bridle.problems._paper import Fixed
 from helpers.instances import SIMULATED, strict
 
 PLAY_KEYS = {
@@ -132,11 +132,10 @@ def test_one_policy_is_told_in_full(run, name):
     for p in [*row["parameters"], *row["maps"], *row["session"]]:
         assert set(p) == PARAMETER_KEYS
         assert p["help"], p
-        assert p["unit"], f"{p['name']} needs a unit in bridle.policies.words"
         assert p["name"] in words
         assert p["required"] == (p["required"] and "Must be given." in words)
     for p in [*row["parameters"], *row["maps"]]:
-        assert p["values"], f"{p['name']} needs its values in bridle.policies.words"
+        assert p["values"], f"{p['name']} needs its values"
         assert p["required"] or p["default"] is not None or p["absent"], f"{p['name']}: what happens where it is not given?"
         assert sentences(p) in words
     assert row["title"] in words
@@ -167,8 +166,7 @@ def test_one_problem_is_told_in_full(run, name):
     for p in row["parameters"]:
         assert set(p) == PARAMETER_KEYS
         assert p["help"], p
-        assert p["unit"], f"{p['name']} needs a unit in bridle.problems.words"
-        assert p["values"], f"{p['name']} needs its values in bridle.problems.words"
+        assert p["values"], f"{p['name']} needs its values"
         assert p["required"] or p["default"] is not None or p["absent"], f"{p['name']}: what happens where it is not given?"
         assert sentences(p) in words
     assert row["command"] in words
@@ -180,14 +178,14 @@ def test_a_problem_of_ones_own_is_told_too(run, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "import bridle\n\ndef problem(horizon=10, seed=0, cut=0.5):\n"
-        '    """Mine.\n\n    x is mine.\n    """\n    return bridle.problem("fixed", horizon=horizon, seed=seed)\n'
+        '    """Mine.\n\n    x is mine.\n\n    Parameters\n    ----------\n    cut\n        A cut. Values: above 0. Unit: action.\n    """\n    return bridle.problem("fixed", horizon=horizon, seed=seed)\n'
     )
     status, out, err = run("problems", path, "--json", "-")
     assert (status, err) == (0, "")
     row = strict(out)
     assert (row["summary"], row["about"]) == ("Mine.", "x is mine.")
-    assert [(p["name"], p["default"], p["unit"]) for p in row["parameters"]] == [
-        ("horizon", 10, "rounds"), ("seed", 0, "none"), ("cut", 0.5, "")
+    assert [(p["name"], p["default"], p["help"], p["unit"]) for p in row["parameters"]] == [
+        ("horizon", 10, "", ""), ("seed", 0, "", ""), ("cut", 0.5, "A cut", "action")
     ]  # fmt: skip
 
 

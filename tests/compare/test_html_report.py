@@ -145,7 +145,7 @@ def test_a_broken_bound_raises_an_alarm():
 def test_problems_are_explained_in_their_own_words():
     text = read(ROWS).text
     for name in ("halfspaces", "fixed"):
-        assert bridle.problems.problem_facts(name)["summary"] in text
+        assert bridle.problems.problem_facts(name).summary in text
     unknown = [row | {"problem": "mine.py", "problem_label": "mine.py"} for row in ROWS]
     assert "Here: d = 10, 1 constraint a round." in read(unknown).text
 

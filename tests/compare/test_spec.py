@@ -56,6 +56,7 @@ def test_the_fingerprint_changes_with_the_sources_that_make_numbers(tmp_path, mo
         "cli",
         "compare",
         "database",
+        "fact_file",
         "fraud",
         "journal",
         "pacing",
@@ -143,7 +144,7 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path, monkeypatch, asked
 def test_a_policy_of_the_users_own_is_keyed_by_its_file(tmp_path, monkeypatch):
     """It is played in this process, as others do not know it."""
     own = policies.entry("ogd")
-    policies.register(policies.Entry("mine", lambda domain, lipschitz: own.factory(domain, lipschitz), "mine", "-", "-", "-"))
+    policies.register(policies.Entry("mine", lambda domain, lipschitz: own.factory(domain, lipschitz=lipschitz), "mine", "-", "-", "-"))
     rows = compare.compare(["fixed"], ["mine", "ogd"], [50], 1, tmp_path, jobs=1)
     assert rows[0]["cost"] == rows[1]["cost"]
     with pytest.raises(InputError, match="policy mine is registered in this process alone"):

@@ -14,7 +14,7 @@ from bridle.game.metrics import _first_squares
 from bridle.game.summary import bound_curves, bounds, summary
 from bridle.game.totals import accumulate, empty, moves
 from bridle.learners import AdaGradSteps, adagrad_movement
-from bridle.policies.steiner import steiner_distance
+from bridle.policies._steiner import steiner_distance
 
 
 def along(decisions):

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from hypothesis import strategies as st
 import bridle
 from bridle import data
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.problems import applications, auctions, problem_names
+from bridle.problems import problem_names
 
 EPS = 2.0**-52
 
-SIMULATED = [name for name in problem_names() if name not in applications.PROBLEMS | auctions.PROBLEMS]
+APPLICATIONS = ("portfolio", "capacity", "ad-pacing", "fair-classifier", "auctions")
+SIMULATED = [name for name in problem_names() if name not in APPLICATIONS]
 """The problems that need no data: those of the applications have tests of their own, which may have to fetch some."""
 
 THE_SEED_DOES_NOT_SHOW = {
@@ -27,6 +29,12 @@ THE_SEED_DOES_NOT_SHOW = {
     **dict.fromkeys(("tempting", "rare-constraint", "late-temptation", "uphill"), "nothing in it is drawn"),
 }
 """Problems whose games from the centre are the same with every seed, and why."""
+
+
+def made_in(module: ModuleType) -> list[str]:
+    """The registered problems that a module defines."""
+    return [name for name in problem_names() if name.replace("-", "_") in vars(module)]
+
 
 CURVED = {"pricing": 4.0, "navigation": 30.0}
 """Problems whose costs are strongly convex by nature, not by a parameter, and how many times the stated modulus a few of them may show."""

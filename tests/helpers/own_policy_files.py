@@ -34,7 +34,10 @@ def bold(domain, step=0.1):
 def shy(domain, step=0.1, price=5.0):
     """Steps with a price.
 
-    price : what a unit of violation costs
+    Parameters
+    ----------
+    price
+        What a unit of violation costs.
     """
     return Steps(domain, validate.setting("step", step), validate.setting("price", price))
 '''

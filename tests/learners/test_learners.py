@@ -403,5 +403,3 @@ def test_a_start_of_the_sum_is_for_adagrad_alone():
         bridle.AdaGrad(bridle.Ball(2), initial=-1.0)
     with pytest.raises(bridle.InputError, match="initial is for learner='adagrad' only, not for 'ogd'"):
         bridle.policy("sinha2024", bridle.Ball(2), horizon=10, lipschitz=1.0, learner="ogd", initial=1.0)
-    with pytest.raises(bridle.InputError, match="initial is for learner='adagrad' only"):
-        bridle.policy("sinha2024", bridle.Ball(2), horizon=10, lipschitz=1.0, delay=3, initial=1.0)

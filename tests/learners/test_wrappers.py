@@ -16,7 +16,7 @@ from bridle import learners, records
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import RoundQuadratic
 from bridle.learners.wrappers import delayed_ogd_regret, doubling_epochs
-from bridle.policies.sinha2024 import doubling_bound
+from bridle.policies._sinha2024 import doubling_bound
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 from helpers.learner_duels import KINDS, OPPONENTS, ROUNDS, SCALE_FREE, Opponent, duel, make
 

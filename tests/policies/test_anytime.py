@@ -14,11 +14,10 @@ from bridle.core import Feedback, Round
 from bridle.domains.half_space_cut import sweep
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.game.summary import summary
-from bridle.policies.anytime import Lazy
 from helpers.adversarial_games import ratios, stage
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 
-SWITCHES = st.fixed_dictionaries({}, optional={"halfspace": st.just(False), "predictable": st.just(True), "form": st.just("value")})
+SWITCHES = st.fixed_dictionaries({}, optional={"halfspace": st.just(False), "form": st.just("value")})
 
 
 @pytest.mark.slow
@@ -34,10 +33,7 @@ def test_the_invariant_holds_in_every_round(instance, switches, k, scale, cuts, 
     if given.get("halfspace", True):
         given["cuts"] = cuts
     kappa = 2.0 * D * D * (G * G if "form" in given else 1.0)
-    if "predictable" in given:
-        theta = 0.4 * exp(0.2)  # its default: kappa lam = 2/5, and the weights are larger by e^{lam D^2} at most
-    else:
-        given["lam"] = theta / kappa
+    given["lam"] = theta / kappa
     V = None if scale is None else 10.0**scale / (G * D)
     record = bridle.policy("anytime", domain, V=V, **given).record
     state = record.init(domain.center())
@@ -79,10 +75,7 @@ def test_regret_and_violation_stay_under_their_bounds(kind, d, k, record_propert
         {},
         {"cuts": 0},
         {"halfspace": False},
-        {"halfspace": False, "predictable": True},
         {"drift": 0.5},
-        {"hold": 4},
-        {"hold": 4, "halfspace": False},
     ]
     for seed, about in enumerate([*variants, {"form": "value", "lipschitz": 1.0, "halfspace": False}]):
         for V in (0.05, 1.0, 50.0):
@@ -92,7 +85,7 @@ def test_regret_and_violation_stay_under_their_bounds(kind, d, k, record_propert
             assert max(found.values()) <= 1.0, (about, V, found)
             largest = max(largest, *found.values())
     at = stage(kind, d, k, T=300, seed=1, modulus=0.5)
-    for about in ({}, {"halfspace": False}, {"hold": 3}):
+    for about in ({}, {"halfspace": False}):
         found = ratios(bridle.policy("anytime", at.domain, V=2.0, modulus=at.modulus, **about), at)
         assert max(found.values()) <= 1.0, (about, found)
         largest = max(largest, *found.values())
@@ -105,18 +98,15 @@ def test_regret_and_violation_stay_under_their_bounds(kind, d, k, record_propert
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 10**6), st.integers(1, 6), st.booleans(), st.booleans())
-def test_self_bounding_constraints_have_logarithmic_violation(seed, d, halfspace, predictable):
+@given(st.integers(0, 10**6), st.integers(1, 6), st.booleans())
+def test_self_bounding_constraints_have_logarithmic_violation(seed, d, halfspace):
     """g = ((<a, x> - b)^+)^2 is self-bounding with M = 2 |a|^2: V Regret + ((1 - theta) e^{lam Q} - 1) / 2 <= V R in every round."""
     rng = np.random.default_rng(seed)
     domain = bridle.Ball(d, radius=10.0 ** rng.uniform(-2, 2))
     D, length = domain.diameter(), 10.0 ** rng.uniform(-2, 2)
     feasible = domain.project(D * rng.standard_normal(d))
-    given = {"predictable": True} if predictable else {}
-    record = bridle.policy(
-        "anytime", domain, form="self-bounding", smoothness=2.0 * length**2, halfspace=halfspace, V=1.0 / D, **given
-    ).record
-    theta = 0.4 * exp(0.05) if predictable else 0.5
+    record = bridle.policy("anytime", domain, form="self-bounding", smoothness=2.0 * length**2, halfspace=halfspace, V=1.0 / D).record
+    theta = 0.5
     state, regret, squares, ccv = record.init(domain.center()), 0.0, 0.0, 0.0
     for _ in range(150):
         x = record.decide(state)
@@ -257,15 +247,6 @@ def test_a_constant_constraint_above_zero_is_seen_as_infeasible():
     assert np.isfinite(state.x).all()
 
 
-def test_lazy_decisions_move_once_a_block():
-    problem = bridle.problem("halfspaces", horizon=40, dim=3)
-    trace = bridle.play(bridle.policy("anytime", problem.domain, hold=8), problem, keep="decisions")
-    moved = np.flatnonzero(np.any(np.diff(trace.decisions, axis=0) != 0.0, axis=1)) + 1
-    assert isinstance(trace.policy.record, Lazy)
-    assert set(moved) <= {8, 16, 24, 32}
-    assert len(moved) == 4
-
-
 def test_the_strongly_convex_step_starts_when_the_scale_is_known():
     record = bridle.policy("anytime", bridle.Ball(1), modulus=2.0, halfspace=False).record
     state = record.init(np.array([0.5]))
@@ -278,13 +259,13 @@ def test_the_strongly_convex_step_starts_when_the_scale_is_known():
 
 
 VARIANTS = [
-    {}, {"cuts": 3}, {"halfspace": False}, {"modulus": 1.0}, {"hold": 3}, {"margin": 0.05}, {"predictable": True},
+    {}, {"cuts": 3}, {"halfspace": False}, {"modulus": 1.0}, {"margin": 0.05},
     {"form": "value", "lipschitz": 1.0}, {"form": "self-bounding", "smoothness": 1.0}, {"drift": 1.0},
 ]  # fmt: skip
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize(("about", "k"), [*((about, 1) for about in VARIANTS), ({}, 3), ({"hold": 3}, 3)], ids=str)
+@pytest.mark.parametrize(("about", "k"), [*((about, 1) for about in VARIANTS), ({}, 3)], ids=str)
 def test_engines_and_batches_agree(about, k):
     problem = bridle.problem("halfspaces", horizon=300, dim=4, constraints=k, modulus=about.get("modulus", 0.0))
     made = bridle.policy("anytime", problem.domain, **about)
@@ -338,8 +319,6 @@ def test_without_any_cost_violation_is_bounded_all_the_same():
         ({"margin": -0.1}, "margin must"),
         ({"drift": float("nan")}, "drift must"),
         ({"cuts": 1.5}, "cuts must"),
-        ({"hold": 0}, "hold must"),
-        ({"predictable": "yes"}, "predictable must be true or false"),
         ({"V": 0.0}, "V must"),
         ({"lam": -1.0}, "lam must"),
     ],

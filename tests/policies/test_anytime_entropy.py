@@ -1,4 +1,4 @@
-"""`anytime` by entropy: the proof's own line in every round, with and without halfspaces, on one simplex and on several side by side."""
+"""`anytime-entropy`: the proof's own line in every round, with and without halfspaces, on one simplex and on several side by side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import bridle
 from bridle.checks import check_policy
 from bridle.core import Feedback
-from bridle.policies.anytime_entropy import CLOSE, squared_distances
+from bridle.policies._anytime_entropy import CLOSE, squared_distances
 from bridle.policies.anytime_forms import TOUCH
 from helpers.limited_mixtures import KINDS, LimitedStream, limited_rounds
 
@@ -37,7 +37,7 @@ SETTINGS = [
 def test_the_line_of_the_proof_in_every_round(kind, record_property):
     share = dict.fromkeys(("line", "regret", "squares", "ccv", "certificate"), 0.0)
     for K, groups, mass, V, told in SETTINGS:
-        policy = bridle.policy("anytime", place(K, groups, mass), geometry="entropy", **({} if V is None else {"V": V / mass}), **told)
+        policy = bridle.policy("anytime-entropy", place(K, groups, mass), **({} if V is None else {"V": V / mass}), **told)
         record, stream = policy.record, LimitedStream(kind, K, groups, K)
         c2 = groups * (4.0 + log(K))
         assert record.spread == pytest.approx(c2, rel=1e-14)
@@ -78,7 +78,7 @@ def test_the_line_of_the_proof_in_every_round(kind, record_property):
 @pytest.mark.parametrize("groups", [1, 3])
 def test_after_a_halfspace_step_it_stands_on_the_halfspace(groups):
     K, rng = 6, np.random.default_rng(1)
-    record = bridle.policy("anytime", place(K, groups), geometry="entropy", cuts=0).record
+    record = bridle.policy("anytime-entropy", place(K, groups), cuts=0).record
     stream = LimitedStream("walls", K, groups, 2)
     state, reached = record.init(record.domain.center()), 0
     for t in range(1, 80):
@@ -110,7 +110,7 @@ def test_after_a_halfspace_step_it_stands_on_the_halfspace(groups):
 
 def test_the_step_is_cut_off_where_the_halfspace_is_only_touched():
     """A limit that only a corner keeps, which has no weight to speak of: as far as may be, and never beyond."""
-    record = bridle.policy("anytime", bridle.Simplex(3), geometry="entropy", cuts=0).record
+    record = bridle.policy("anytime-entropy", bridle.Simplex(3), cuts=0).record
     state = record.init(record.domain.center())
     state = record.update(state, Feedback(record.decide(state), 0.0, np.array([0.0, 1.0, 2.0]), np.array([-1.0]), np.zeros((1, 3))))
     x = record.decide(state)
@@ -124,7 +124,7 @@ def test_the_step_is_cut_off_where_the_halfspace_is_only_touched():
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_limit_that_no_mixture_keeps_is_told(groups):
     """The most that a limit can fall by is the sum of its ranges."""
-    record = bridle.policy("anytime", place(3, groups, 2.0), geometry="entropy").record
+    record = bridle.policy("anytime-entropy", place(3, groups, 2.0)).record
     dg = np.tile([0.0, 0.5, 1.0], groups)[None]
     x = record.domain.center()
     for g, told in ((2.0 * groups, False), (2.0 * groups * (1.0 + 1e-6), True)):
@@ -137,7 +137,7 @@ def test_a_limit_that_no_mixture_keeps_is_told(groups):
 def test_several_constraints_and_kept_halfspaces_are_met():
     """Three limits a round, one mixture keeps all: after a while every one of the last rounds is kept, nearly."""
     rng, u = np.random.default_rng(3), np.array([0.1, 0.2, 0.3, 0.4])
-    policy = bridle.policy("anytime", bridle.Simplex(4), geometry="entropy")
+    policy = bridle.policy("anytime-entropy", bridle.Simplex(4))
     session = bridle.Session(policy)
     rows = rng.standard_normal((5, 3, 4))
     late = 0.0
@@ -155,7 +155,7 @@ def test_several_constraints_and_kept_halfspaces_are_met():
 
 def test_certified_squares_are_in_euclids_distances():
     mass, K = 2.0, 5
-    record = bridle.policy("anytime", bridle.Simplex(K, mass=mass), geometry="entropy", V=3.0).record
+    record = bridle.policy("anytime-entropy", bridle.Simplex(K, mass=mass), V=3.0).record
     state, c2 = record.init(record.domain.center()), 4.0 + log(K)
     expected = 2.0 * mass**2 * 2.0 * c2 * log(2.0 + 6.0 * (sqrt(c2 * 2.0 * mass**2 * 7.0) + 11.0))
     assert record.certified_squares(state, 7.0, 11.0) == pytest.approx(expected, rel=1e-12)
@@ -166,7 +166,7 @@ def test_certified_squares_are_in_euclids_distances():
 @pytest.mark.parametrize(("groups", "told"), [(1, {}), (3, {}), (1, {"lam": 0.07})])
 def test_the_bound_at_fixed_numbers(groups, told):
     K, mass, G, t, V = 6, 1.5, 0.4, 50_000, 0.3
-    policy = bridle.policy("anytime", place(K, groups, mass), geometry="entropy", V=V, **told)
+    policy = bridle.policy("anytime-entropy", place(K, groups, mass), V=V, **told)
     D, c2 = mass * sqrt(2.0 * groups), groups * (4.0 + log(K))
     facts = {"lipschitz": G, "diameter": D, "feasible": policy.domain.center()}
     longest, lam = sqrt(2.0) * mass * G, told.get("lam", 0.5 / c2)
@@ -184,14 +184,14 @@ def test_the_bound_at_fixed_numbers(groups, told):
 
 
 def test_a_bound_without_a_v_and_with_too_large_a_lam():
-    policy, facts = bridle.policy("anytime", bridle.Simplex(4), geometry="entropy"), {"lipschitz": 0.01, "diameter": sqrt(2.0)}
+    policy, facts = bridle.policy("anytime-entropy", bridle.Simplex(4)), {"lipschitz": 0.01, "diameter": sqrt(2.0)}
     facts["feasible"] = policy.domain.center()
     bound = policy.bound(facts, 10**6)
     assert bound.regret == pytest.approx(sqrt((4.0 + log(4.0)) * 10**6) * sqrt(2.0) * 0.01 + 0.5 * sqrt(2.0) * 0.001, rel=1e-12)
     assert bound.ccv is None
     assert "V" in bound.why
     assert policy.bound({**facts, "V": 2.0}, 10**6).ccv > 0.0
-    wild = bridle.policy("anytime", bridle.Simplex(4), geometry="entropy", lam=0.2)
+    wild = bridle.policy("anytime-entropy", bridle.Simplex(4), lam=0.2)
     assert "must be below 1" in wild.bound(facts, 10).why
 
 
@@ -199,7 +199,7 @@ def test_a_bound_without_a_v_and_with_too_large_a_lam():
 @pytest.mark.compiles
 @pytest.mark.parametrize(("groups", "k"), [(1, 1), (2, 3)])
 def test_it_keeps_the_contract(groups, k):
-    report = check_policy("anytime", {"here": place(4, groups)}, constraints=[k], rounds=36, scale_free=True, geometry="entropy")
+    report = check_policy("anytime-entropy", {"here": place(4, groups)}, constraints=[k], rounds=36, scale_free=True)
     assert any(line.endswith(": engines") for line in report)
     assert not any(line.startswith("skipped") for line in report)
 
@@ -210,7 +210,7 @@ def test_the_loops_that_are_compiled_decide_alike(monkeypatch):
     """As Python, line by line: what numba would take a quarter of a minute to compile."""
     monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     problem = bridle.problem("halfspaces", horizon=20, dim=4, domain="simplex", constraints=2)
-    policy = bridle.policy("anytime", problem.domain, geometry="entropy", cuts=3)
+    policy = bridle.policy("anytime-entropy", problem.domain, cuts=3)
     ends = [bridle.play(policy, problem, engine=engine, keep="decisions").decisions for engine in ("python", "numba")]
     np.testing.assert_allclose(ends[1], ends[0], rtol=0.0, atol=1e-9)
 
@@ -218,20 +218,17 @@ def test_the_loops_that_are_compiled_decide_alike(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"geometry": "riemann"}, "unknown geometry 'riemann'"),
-        ({"geometry": "entropy", "modulus": 1.0}, r"modulus is for geometry='euclidean' only, not for 'entropy': 1.0"),
-        ({"geometry": "entropy", "drift": 1.0}, "drift is for geometry='euclidean' only"),
-        ({"geometry": "entropy", "form": "value"}, "form is for geometry='euclidean' only, not for 'entropy': 'value'"),
-        ({"geometry": "entropy", "hold": 4}, "hold is for geometry='euclidean' only"),
-        ({"geometry": "entropy", "diameter": 1.0}, "diameter is for geometry='euclidean' only"),
-        ({"geometry": "entropy", "halfspace": False, "cuts": 3}, "cuts must be 0 with halfspace=False, not 3"),
+        ({"modulus": 1.0}, "unknown parameter of policy anytime-entropy 'modulus'"),
+        ({"halfspace": False, "cuts": 3}, "cuts must be 0 with halfspace=False, not 3"),
+        ({"V": 0.0}, "V must be above 0, not 0.0"),
+        ({"lam": [-1.0]}, "lam must be above 0"),
     ],
 )
-def test_settings_of_the_other_geometry_are_refused(given, message):
+def test_bad_settings_are_refused(given, message):
     with pytest.raises(bridle.InputError, match=message):
-        bridle.policy("anytime", bridle.Simplex(3), **given)
+        bridle.policy("anytime-entropy", bridle.Simplex(3), **given)
 
 
 def test_it_is_for_simplices():
     with pytest.raises(bridle.InputError, match="domain must be a simplex for adahedge"):
-        bridle.policy("anytime", bridle.Ball(3), geometry="entropy")
+        bridle.policy("anytime-entropy", bridle.Ball(3))

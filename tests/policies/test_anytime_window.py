@@ -75,7 +75,7 @@ def test_no_window_is_found_that_breaks_its_bounds(seed, adaptive, V, window, ab
     shares(seed, adaptive, V, window, windows=3, **about)
 
 
-@pytest.mark.parametrize("about", [{}, {"cuts": 3}, {"halfspace": False}, {"predictable": True}])
+@pytest.mark.parametrize("about", [{}, {"cuts": 3}, {"halfspace": False}])
 def test_it_is_the_policy_begun_anew_where_it_stands(about):
     problem = bridle.problem("halfspaces", horizon=100, dim=3, constraints=2)
     plain = bridle.policy("anytime", problem.domain, V=2.0, **about)
@@ -165,7 +165,6 @@ def test_windows_on_engines_and_in_batches_agree():
     [
         ({"window": 0}, "window must be 1 or above"),
         ({"window": 2.5}, "window must be"),
-        ({"window": 5, "hold": 2}, "hold must be 1 with window"),
         ({"window": 5, "drift": 1.0}, "window goes without drift"),
         ({"window": 5, "modulus": 1.0}, "window goes without drift and modulus"),
     ],

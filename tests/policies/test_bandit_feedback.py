@@ -12,7 +12,7 @@ import bridle
 from bridle.core import InputError, Round, Tried, Values
 from bridle.functions import AffineFunction, AffineRows
 from bridle.game.totals import Totals, accumulate, empty
-from bridle.policies import bandit2 as two
+from bridle.policies import _bandit2 as two
 from helpers.many_seeds import in_expectation, stage_of
 
 TRYING = ("bandit2", "bandit1")

@@ -11,7 +11,7 @@ import pytest
 
 import bridle
 from bridle import policies
-from bridle.policies import sinha2024_ocs
+from bridle.policies import _sinha2024_ocs as sinha2024_ocs
 from bridle.policies.common import climb, harmonic, powers, smooth_sum
 from bridle.policies.entry import GIVEN
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-import bridle.policies.dynamic as dynamic_file
+import bridle.policies._dynamic as dynamic_file
 from bridle.core import Feedback
-from bridle.policies.dynamic import dynamic_bound, spread
+from bridle.policies._dynamic import dynamic_bound, spread
 
 # --- the update -------------------------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import pytest
 
 import bridle
 from bridle.core import Feedback, InputError
-from bridle.policies.experts import experts_bound, most_violation
+from bridle.policies._experts import experts_bound, most_violation
 
 KINDS = ("random", "tempt", "heaviest", "all", "one by one", "late", "evolved")
 

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 import bridle
 from bridle import InputError
 from bridle.core import Feedback, Round
-from bridle.policies.sarkar2025 import overshoot
-from bridle.policies.yu2026 import exponent_at, growth, yu_bound
+from bridle.policies._sarkar2025 import overshoot
+from bridle.policies._yu2026 import exponent_at, growth, yu_bound
 from helpers import adversarial_games, evolved_games
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 from helpers.pinned_theorems import D_, F_, FACTS, G_, D, F, G, bound, same, t

@@ -351,7 +351,6 @@ def test_memories_in_compiled_loops_decide_alike(monkeypatch):
     ("given", "message"),
     [
         ({"window": "automatic"}, "unknown window 'automatic'"),
-        ({"window": "auto", "hold": 2}, "hold must be 1 with window"),
         ({"window": "auto", "drift": 1.0}, "window goes without drift"),
         ({"window": "auto", "modulus": 1.0}, "window goes without drift and modulus"),
         ({"window": "auto", "form": "value", "lipschitz": 1.0}, "window='auto' is for form='distance' only, not for 'value'"),

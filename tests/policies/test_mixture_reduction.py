@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle.core import Feedback
-from bridle.policies.sinha2024 import mixture_bound, reduction_bound
+from bridle.policies._sinha2024 import mixture_bound, reduction_bound
 from helpers.limited_mixtures import KINDS, LimitedStream, limited_rounds
 
 T = 250

@@ -11,7 +11,7 @@ import pytest
 import bridle
 from bridle.core import InputError, Round, Tried, Values
 from bridle.functions import AffineFunction, AffineRows
-from bridle.policies.bandit1 import OnePoint
+from bridle.policies._bandit1 import OnePoint
 from bridle.policies.sinha2023_arms import PulledArms
 from helpers.many_seeds import in_expectation, stage_of
 

@@ -78,8 +78,8 @@ def test_a_function_alone_is_a_policy_too():
     written(FUNCTION)
     (mine,) = own.load("./mine.py")
     assert mine.name == "mine"
-    assert policies.entry("mine").title == "Steps with a price."
-    assert {p.name: p.help for p in policies.parameters("mine")}["price"] == "what a unit of violation costs"
+    assert policies.entry("mine").title == "Steps with a price"
+    assert {p.name: p.help for p in policies.parameters("mine")}["price"] == "What a unit of violation costs"
     (mine,) = own.load("./mine.py:bold")
     assert mine.name == "bold"
 
@@ -136,7 +136,7 @@ REFUSED = [
     ("nowhere:shy", None, "unknown policy 'nowhere:shy': no policy is registered as nowhere, and there is no module of that name"),
     ("json.nowhere:shy", None, "unknown policy 'json.nowhere:shy': no policy is registered as json.nowhere, and there is no module of"),
     ("sys:path", None, "sys:path: the module sys is not a Python file"),
-    ("./mine.py", SMALL + "def policy(domain):\n    return domain.radius\n", "mine.py, line 37: policy: AttributeError:"),
+    ("./mine.py", SMALL + "def policy(domain):\n    return domain.radius\n", "mine.py, line 40: policy: AttributeError:"),
     ("./mine.py", SMALL + "def policy(domain):\n    return [1.0]\n", "policy mine: a policy must be a NamedTuple, not [1.0]"),
     ("./mine.py", ONE.replace("def decide", "def decline"), "policy shy: a policy must have the method `decide`"),
     ("./mine.py", ONE.replace("self.domain.project", ""), "policy shy: a decision must be in the domain, and"),

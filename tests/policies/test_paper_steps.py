@@ -16,7 +16,7 @@ from bridle import records
 from bridle.core import Feedback, Round
 from bridle.domains.closed_form import BallSet
 from bridle.functions import AffineFunction, AffineRows, MaximumOf, RoundQuadratic
-from bridle.policies.sinha2024_ocs import theorem4
+from bridle.policies._sinha2024_ocs import theorem4
 from bridle.problems.recorded import Recorded
 from helpers.extent import examples
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.policies import sinha2024_ocs as ocs
+from bridle.policies import _sinha2024_ocs as ocs
 from helpers.pinned_theorems import BALL, D_, FACTS, G_, MU_, D, F, G, T, bound, same, t
 
 SIMPLEX = bridle.Simplex(4)

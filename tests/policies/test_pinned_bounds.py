@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.policies import sinha2024 as paper
-from bridle.policies import sinha2024_ocs as ocs
+from bridle.policies import _sinha2024 as paper
+from bridle.policies import _sinha2024_ocs as ocs
 from helpers.pinned_theorems import BALL, D_, F_, FACTS, G_, MU_, D, F, G, T, bound, powers, same, t, total
 
 
@@ -56,15 +56,6 @@ def test_algorithm_1_with_adaftrl():
     s = c * beta * G * sqrt(t)
     same(bound("sinha2024", t, learner="adaftrl", horizon=T), t, regret=s / beta * (1 + lam),
          ccv=log((1 + s + beta * G * D * t) / (1 - s * lam)) / (beta * lam))  # fmt: skip
-
-
-def test_algorithm_1_with_late_feedback():
-    """c = (D^2/(2 D') + D') sqrt(1 + 2 delay) in place of c sqrt(S): the longest gradient times sqrt(t); kappa = 1."""
-    root, lam = sqrt(1 + 2 * 3.0), 0.5 / sqrt(T)
-    c, c_ = (0.5 * D**2 / D_ + D_) * root, 1.5 * D_ * root
-    beta = 1 / (c_ * G_)
-    s = c * beta * G * sqrt(t)
-    same(bound("sinha2024", delay=3), regret=s / beta * (1 + lam), ccv=log((1 + s + beta * G * D * t) / (1 - s * lam)) / (beta * lam))
 
 
 @pytest.mark.parametrize(("potential", "n"), [("quadratic", 2.0), ("power", 3.0)])
@@ -283,7 +274,7 @@ def test_neely2017(clip, k, slater):
 
 
 def test_the_queue_of_a_slater_point_is_the_least_over_its_free_number():
-    from bridle.policies.neely2017 import slater_queue
+    from bridle.policies._neely2017 import slater_queue
 
     for far, gain, fall, climb, slater in [(900.0, 7.0, 3.0, 2.0, 0.5), (1.0, 7.0, 3.0, 2.0, 0.5), (9e6, 70.0, 0.3, 5.0, 0.01)]:
         assert slater_queue(far, gain, fall, climb, slater) == pytest.approx(best_queue(far, gain, fall, climb, slater))

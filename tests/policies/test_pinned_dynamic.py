@@ -10,7 +10,7 @@ import pytest
 import bridle
 from bridle import records
 from bridle.core import Bound, Feedback
-from bridle.policies.dynamic import PATHS_ALONE, STEPS, bound_of, dynamic_bound, right_side, spread
+from bridle.policies._dynamic import PATHS_ALONE, STEPS, bound_of, dynamic_bound, right_side, spread
 
 
 def test_the_bound_is_what_the_proof_adds_up_to():

@@ -10,8 +10,8 @@ import pytest
 import bridle
 from bridle.core import Feedback
 from bridle.learners.adahedge import HedgeState
-from bridle.policies.experts import ConstrainedExperts, experts_bound
-from bridle.policies.yi2021_dynamic import count, several_steps_bound, steps_violation
+from bridle.policies._experts import ConstrainedExperts, experts_bound
+from bridle.policies._yi2021_dynamic import count, several_steps_bound, steps_violation
 
 
 def record_on(N: int, **told) -> ConstrainedExperts:

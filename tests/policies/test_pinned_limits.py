@@ -13,8 +13,8 @@ import pytest
 
 import bridle
 from bridle.core import Curvature
+from bridle.policies._sinha2024 import strong_bound
 from bridle.policies.common import smooth_sum
-from bridle.policies.sinha2024 import strong_bound
 from helpers.pinned_theorems import BALL, D_, FACTS, G_, MU_, D, G, T, bound, same, t
 
 FIXED = {"time_varying": False}

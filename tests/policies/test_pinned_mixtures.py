@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.policies.soft import free_bound
+from bridle.policies._soft import free_bound
 from bridle.policies.soft_free import NaturalQueues
 from helpers.pinned_theorems import FACTS, D, F, G, bound, same, t
 
@@ -55,7 +55,7 @@ def test_the_bound_of_ml_poly_with_the_psi_of_a_game():
 
 
 def test_entropic_bounds_are_no_more_than_trivial_before_v_is_known():
-    policy = bridle.policy("anytime", SIMPLEX, geometry="entropy")
+    policy = bridle.policy("anytime-entropy", SIMPLEX)
     assert policy.bound(MIXED, 2).regret == pytest.approx(2.0 * SMALL * ACROSS)
     found = policy.bound({**MIXED, "V": 1e-3}, 2)
     assert (found.regret, found.ccv, found.squared) == pytest.approx(
@@ -209,7 +209,7 @@ def test_the_largest_value_is_part_of_the_queues_bound():
 
 def test_the_own_regret_of_entropic_anytime():
     """(Delta + Delta before - 2 (e^{lam Q} - 1)) / V, at V = 3, Q = 2.5 and lam = 1/(2 (4 + ln K)); nothing once Q has overflown."""
-    record = bridle.policy("anytime", SIMPLEX, geometry="entropy").record
+    record = bridle.policy("anytime-entropy", SIMPLEX).record
     state = record.init(SIMPLEX.center())
     learner = state.learner._replace(Delta=1.25 + 0.0 * state.learner.Delta, before=0.5 + 0.0 * state.learner.before)
     lam = 0.5 / (4.0 + log(K))
@@ -222,13 +222,13 @@ def test_the_own_regret_of_entropic_anytime():
 def test_how_fast_a_halfspace_step_moves_mixtures_side_by_side():
     """The variances of the normal, 1/4 and 1 under equal weights, each times the largest Delta over its own."""
     pair = bridle.Product(bridle.Simplex(2), bridle.Simplex(2))
-    record = bridle.policy("anytime", pair, geometry="entropy").record
+    record = bridle.policy("anytime-entropy", pair).record
     learner = record.init(pair.center()).learner
     normal = np.array([1.0, 0.0, 2.0, 0.0])
     uneven = learner._replace(Delta=np.array([2.0, 4.0]).reshape(learner.Delta.shape))
     assert float(np.ravel(record._steepness(uneven, normal))[0]) == pytest.approx(2.0 * 0.25 + 1.0)
     even = learner._replace(Delta=np.array([3.0, 3.0]).reshape(learner.Delta.shape))
     assert float(np.ravel(record._steepness(even, normal))[0]) == pytest.approx(1.25)
-    one = bridle.policy("anytime", SIMPLEX, geometry="entropy").record
+    one = bridle.policy("anytime-entropy", SIMPLEX).record
     alone = one._steepness(one.init(SIMPLEX.center()).learner, np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
     assert float(alone) == pytest.approx(MASS**2 * (1.0 / 6.0 - 1.0 / 36.0))

@@ -15,7 +15,7 @@ from bridle import records
 from bridle.core import Feedback, Hint, InputError, Round
 from bridle.game.summary import summary
 from bridle.policies.common import constants_from
-from bridle.problems.hints import HintDraw, Hinting
+from bridle.problems._hints import HintDraw, Hinting
 from helpers.engine_agreement import agree
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 

@@ -305,9 +305,9 @@ def test_algorithm_1_with_a_sessions_costs(seen):
 # --- anytime ---------------------------------------------------------------------------------------------------------------------------
 
 
-def anytime(R, V, lam, theta, c=1.0, behind=G * D * t, scale=G * G, hold=1.0):
-    """Regret R + c theta/V; Q = hold ln((1 + V (R + behind)/c)/(1 - theta))/lam, squares scale Q, CCV sqrt(t squares)."""
-    Q = log((1 + V * (R + behind) / c) / (1 - theta)) / lam * hold
+def anytime(R, V, lam, theta, c=1.0, behind=G * D * t, scale=G * G):
+    """Regret R + c theta/V; Q = ln((1 + V (R + behind)/c)/(1 - theta))/lam, squares scale Q, CCV sqrt(t squares)."""
+    Q = log((1 + V * (R + behind) / c) / (1 - theta)) / lam
     return {"regret": R + c * theta / V, "ccv": sqrt(t * scale * Q), "squared": scale * Q}
 
 
@@ -320,23 +320,18 @@ def test_anytime(V):
     same(bound("anytime", {"regret": 2.0}, V=V, diameter=D_), **anytime(R, V, lam, 0.5, behind=0.0))
     same(bound("anytime", {"regret": -7.0}, V=V, diameter=D_), **anytime(R, V, lam, 0.5, behind=7.0))
     same(bound("anytime", V=V, diameter=D_, lam=0.03), **anytime(R, V, 0.03, 2 * D_**2 * 0.03))
-    same(bound("anytime", V=V, diameter=D_, predictable=True),
-         **anytime(R, V, 1 / (5 * D_**2), 2 * D_**2 / (5 * D_**2) * np.exp(0.2)))  # fmt: skip
     P = 3.0
     wide = sqrt(D_**2 + 2 * D_ * P)
     same(bound("anytime", V=V, diameter=D_, drift=P), **anytime(sqrt(2 * t) * wide * G, V, 1 / (4 * wide**2), 0.5))
-    same(bound("anytime", V=V, diameter=D_, hold=5), **anytime(sqrt(2 * 5 * t) * D_ * G, V, lam, 0.5, hold=5.0))
     same(bound("anytime", V=V, diameter=D_, form="value", lipschitz=G_),
          **anytime(R, V, 1 / (4 * (D_ * G_) ** 2), 0.5, scale=1.0))  # fmt: skip
 
 
 def test_anytime_with_a_modulus():
-    """R = hold G^2 (1 + ln ceil(t/hold))/mu, theta twice kappa lam, lam = 1/(4 kappa)."""
+    """R = G^2 (1 + ln t)/mu, theta twice kappa lam, lam = 1/(4 kappa)."""
     V, lam = 7.0, 1 / (8 * D_**2)
     R = G**2 * (1 + log(t)) / MU_
     same(bound("anytime", V=V, diameter=D_, modulus=MU_), **anytime(R, V, lam, 0.5))
-    same(bound("anytime", V=V, diameter=D_, modulus=MU_, hold=7),
-         **anytime(7 * G**2 * (1 + log(np.ceil(t / 7))) / MU_, V, lam, 0.5, hold=7.0))  # fmt: skip
     half = MU_ * D**2 / 2
     same(bound("anytime", {"curvature": REGULAR}, V=V, diameter=D_, modulus=MU_),
          **anytime(R, V, lam, 0.5, behind=(G * D + half) * t))  # fmt: skip
@@ -344,7 +339,6 @@ def test_anytime_with_a_modulus():
         R = G**2 * (1 + log(20_000)) * (1 + before) / (0.6 * MU_) + half
         same(bound("anytime", {"curvature": VARIED, "H": H}, V=V, diameter=D_, modulus=MU_),
              **anytime(R, V, lam, 0.5, behind=G * D * 20_000 + half * 15_000))  # fmt: skip
-    assert "within a block" in bound("anytime", {"curvature": VARIED}, V=V, diameter=D_, modulus=MU_, hold=2).why
 
 
 def test_anytime_with_a_margin():
@@ -378,11 +372,10 @@ def test_anytime_with_self_bounding_constraints():
 
 
 def test_anytime_before_V_is_known():
-    """Without V: Regret R + D' G hold/20, as V >= 10/(D' hold G); no bound on the CCV. V = 0: no cost had a slope, nothing is proved."""
-    for hold in (1, 4):
-        found = bound("anytime", diameter=D_, hold=hold)
-        assert found.regret == pytest.approx(sqrt(2 * hold * t) * D_ * G + 0.5 * D_ * G * hold / 10)
-        assert (found.ccv, found.why) == (None, "the violation bound depends on V, which the policy takes from the first gradient")
+    """Without V: Regret R + D' G/20, as V >= 10/(D' G); no bound on the CCV. V = 0: no cost had a slope, nothing is proved."""
+    found = bound("anytime", diameter=D_)
+    assert found.regret == pytest.approx(sqrt(2 * t) * D_ * G + 0.5 * D_ * G / 10)
+    assert (found.ccv, found.why) == (None, "the violation bound depends on V, which the policy takes from the first gradient")
     none = bound("anytime", {"V": 0.0}, diameter=D_)
     assert none.regret == G * D * t
     assert bound("anytime", V=1.0, diameter=2.1).why == "the domain's diameter is 2.2, more than the policy was told"
@@ -401,20 +394,6 @@ def test_anytime_before_V_is_known():
         "the costs' modulus is 0.5, less than the 0.6"
     )
     assert bound("anytime", V=1.0, diameter=D, form="value", lipschitz=G).why == ""
-
-
-@pytest.mark.parametrize("form", ["value", "self-bounding"])
-def test_predictable_weights_know_the_largest_measure(form):
-    """theta = kappa lam e^{lam largest}: (D' G')^2 of values, M D'^2/2 of self-bounding constraints; lam = 1/(2.5 kappa)."""
-    V, M, R = 3.0, 0.8, sqrt(2 * t) * D_ * G
-    c, kappa, largest = (1.0, 2 * (D_ * G_) ** 2, (D_ * G_) ** 2) if form == "value" else (0.5, 4 * D_**2 * M, M * D_**2 / 2)
-    about = {"lipschitz": G_} if form == "value" else {"smoothness": M}
-    lam = 1 / (2.5 * kappa)
-    theta = kappa * lam * np.exp(lam * largest)
-    found = bound("anytime", {"smoothness": M}, V=V, diameter=D_, form=form, predictable=True, **about)
-    Q = log((1 + V * (R + G * D * t) / c) / (1 - theta)) / lam
-    assert found.regret == pytest.approx(R + c * theta / V)
-    assert found.ccv == pytest.approx(sqrt(t * Q) if form == "value" else Q)
 
 
 def test_anytime_with_few_costs():

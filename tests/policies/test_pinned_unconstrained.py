@@ -10,7 +10,7 @@ import pytest
 import bridle
 from bridle import learners
 from bridle.core import Feedback
-from bridle.policies.unconstrained import adagrad_bound, ons_bound
+from bridle.policies._unconstrained import adagrad_bound, ons_bound
 
 G, D = 1.5, 2.0
 FACTS = {"lipschitz": G, "diameter": D, "feasible": np.zeros(2), "convex": True}

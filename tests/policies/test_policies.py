@@ -75,7 +75,6 @@ def test_its_entry_is_complete(name):
         assert isinstance(flag, bool)
     assert item.paper_constraints in ("time-varying", "fixed")
     assert item.time_varying or item.paper_constraints == "fixed", "no more is assumed here than in the paper"
-    assert {p.name for p in known} <= set(policies.PARAMETER_HELP), "parameters have one name everywhere"
     assert all(p.help.strip() for p in known)
     assert set(item.needs) <= {p.name for p in known}
     assert {p.name for p in known if p.required} <= set(item.needs), "what must be given is needed"

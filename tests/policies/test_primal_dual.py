@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, AffineRows
-from bridle.policies.neely2017 import VirtualQueues
+from bridle.policies._neely2017 import VirtualQueues
 from bridle.problems.base import StreamOpponent
 from bridle.solvers.hindsight import interval_excess, smallest_window, values_at
 from helpers import adversarial_games

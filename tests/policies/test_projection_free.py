@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction
-from bridle.policies.wang2025 import squared_free_bound
+from bridle.policies._wang2025 import squared_free_bound
 from helpers.adversarial_games import ratios, stage
 from helpers.engine_agreement import agree
 from helpers.instances import cost_at, instances, moves, rounding

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import BridleWarning, Feedback, InputError
 from bridle.domains.closed_form import BoxSet
+from bridle.policies._rate import phi
 from bridle.policies.levels import most_violations
-from bridle.policies.rate import phi
 from bridle.policies.trackers import shift
 from helpers.demand import Rules, demand
 

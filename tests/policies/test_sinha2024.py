@@ -14,8 +14,8 @@ import bridle
 from bridle.core import Feedback, Round
 from bridle.functions import AffineFunction, AffineRows
 from bridle.learners import CurvedOGD
-from bridle.policies import sinha2024 as paper
-from bridle.policies import sinha2024_ocs as ocs
+from bridle.policies import _sinha2024 as paper
+from bridle.policies import _sinha2024_ocs as ocs
 from bridle.problems.base import StreamOpponent
 from bridle.solvers.hindsight import interval_excess, smallest_window
 from helpers.instances import constraint_at, cost_at, instances, moves

@@ -101,7 +101,7 @@ def test_without_a_horizon_the_bound_is_the_sum_of_the_moves(slater):
         settled = alpha * s * D * D / (slater * n) + (V * np.sqrt(s) * G * D + E) / slater + h * n - 0.5 * sqrt(k) * C
         queue = np.minimum(queue, settled.min(axis=0))
     exact = queue[-1] + (G * G / (2.0 * alpha * s) * (V * np.sqrt(s) + sqrt(k) * queue)).sum()
-    found = bridle.policies.soft.growing_bounds(policy.record.queues, {"lipschitz": G, "diameter": D}, F, T, slater)
+    found = bridle.policies._soft.growing_bounds(policy.record.queues, {"lipschitz": G, "diameter": D}, F, T, slater)
     assert found[0] == pytest.approx(r * sqrt(T))
     assert exact * (1.0 - 1e-9) <= found[1] <= 1.3 * exact
 
@@ -217,10 +217,10 @@ def test_noise_adds_its_spread_to_the_bound_on_violation():
     facts, T = {"lipschitz": 1.0, "diameter": 200.0, "bound": 1.3, "feasible": np.zeros(2)}, 10_000
     ball = bridle.Ball(2, radius=100.0)
     policy = bridle.policy("soft", ball, lipschitz=1.0, bound=1.3, noise=2.0, horizon=T, constraints=3)
-    without = bridle.policies.soft.queue_bounds(policy.record.queues, facts, 3.3, T, 0.0, None)[1]
+    without = bridle.policies._soft.queue_bounds(policy.record.queues, facts, 3.3, T, 0.0, None)[1]
     assert policy.bound(facts, T).soft == pytest.approx(without + 2.0 * sqrt(3.0 * T))
     policy = bridle.policy("soft", ball, lipschitz=1.0, bound=1.3, noise=2.0, constraints=3)
-    without = bridle.policies.soft.growing_bounds(policy.record.queues, facts, 3.3, T, None)[1]
+    without = bridle.policies._soft.growing_bounds(policy.record.queues, facts, 3.3, T, None)[1]
     assert policy.bound(facts, T).soft == pytest.approx(without + 2.0 * sqrt(3.0 * T))
 
 
@@ -413,4 +413,4 @@ def test_a_cap_of_several_runs_counts_for_each():
 )
 def test_what_cannot_be_is_refused(wrong, message):
     with pytest.raises(InputError, match=message):
-        bridle.policies.soft.soft(bridle.Ball(2), **{"lipschitz": 1.0, "bound": 2.0, **wrong})
+        bridle.policies._soft.soft(bridle.Ball(2), **{"lipschitz": 1.0, "bound": 2.0, **wrong})

@@ -12,7 +12,7 @@ import bridle
 from bridle import policies
 from bridle.checks import check_policy
 from bridle.core import Feedback, InputError
-from bridle.policies import steiner
+from bridle.policies import _steiner as steiner
 from bridle.solvers.steiner_body import Plane
 from helpers import adversarial_games
 

@@ -31,9 +31,7 @@ def pulled(session, rounds, seed, limits=True, fixed=False):
 
 
 @pytest.mark.parametrize("share", TOLD)
-@pytest.mark.parametrize(
-    "about", [{}, {"V": 2.0}, {"form": "value", "lipschitz": 1.0}, {"drift": 1.0}, {"predictable": True}, {"halfspace": False}]
-)
+@pytest.mark.parametrize("about", [{}, {"V": 2.0}, {"form": "value", "lipschitz": 1.0}, {"drift": 1.0}, {"halfspace": False}])
 def test_anytime_proves_no_more_than_is_true(share, about):
     for seed in range(2):
         session = bridle.Session(bridle.policy("anytime", bridle.Ball(1), diameter=2.0 * share, **about), x1=[1.0])

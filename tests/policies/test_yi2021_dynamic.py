@@ -11,7 +11,7 @@ import pytest
 import bridle
 from bridle import Affine, Round
 from bridle.core import Feedback
-from bridle.policies.yi2021_dynamic import count, path_regret, priors, steps_violation
+from bridle.policies._yi2021_dynamic import count, path_regret, priors, steps_violation
 
 MOVES = ("random", "away", "flee", "jumps")
 

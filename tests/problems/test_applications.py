@@ -14,8 +14,9 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import cli, records
-from bridle.problems import applications, portfolios, problem_facts
-from helpers.instances import real
+from bridle.problems import _applications as applications
+from bridle.problems import portfolios, problem_facts
+from helpers.instances import made_in, real
 
 SETS = {"portfolio": "nyse-o", "capacity": "alibaba", "fair-classifier": "adult"}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -32,7 +33,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "fair-classifier": ("fair-classifier", {}),
     "fair-classifier-strict": ("fair-classifier", {"lookback": 50, "tolerance": 1e-3, "radius": 1.5}),
 }
-MAIN = [case for case in CASES if case in applications.PROBLEMS]
+MAIN = [case for case in CASES if case in made_in(applications)]
 
 
 def make(case: str, horizon: int = 400, seed: int = 0) -> bridle.Problem:
@@ -411,16 +412,15 @@ def test_longer_than_the_data_is_refused_by_the_game_too():
         bridle.play(bridle.policy_for("sinha2024", problem), problem, horizon=500)
 
 
-@pytest.mark.parametrize("name", list(applications.PROBLEMS))
+@pytest.mark.parametrize("name", made_in(applications))
 def test_each_says_what_x_f_and_g_are(name):
-    about = (applications.PROBLEMS[name].__doc__ or "").split("\n\n")[1]
-    text = " ".join(about.split())
+    text = problem_facts(name).about
     assert text.startswith(("x is", "x holds", "x multiplies"))
     assert " f " in text
     assert " g is" in text or " g are " in text
     assert text.count(". ") <= 1
     assert text.endswith(".")
-    assert all(parameter["help"] for parameter in problem_facts(name)["parameters"])
+    assert all(parameter.help for parameter in problem_facts(name).parameters)
 
 
 def test_data_that_cannot_be_had_are_one_line_on_the_command_line(capsys, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import bridle
 from bridle import cli, records
 from bridle.core import InputError
-from bridle.problems.auctions import AuctionLog
+from bridle.problems._auctions import AuctionLog
 
 
 def drawn(rounds: int = 500, seed: int = 0) -> AuctionLog:

@@ -8,7 +8,7 @@ from scipy.optimize import linprog, milp
 
 import bridle
 from bridle import records
-from bridle.problems import bundles
+from bridle.problems import _bundles as bundles
 from helpers.pinned_streams import figures
 
 HALLS = [{}, {"bidders": 1, "items": 1, "bundles": 1, "constraints": 3}, {"bidders": 3, "items": 3, "bundles": 7, "constraints": 4}]

@@ -10,8 +10,8 @@ import pytest
 
 import bridle
 from bridle import records
-from bridle.problems import markets
-from helpers.instances import real
+from bridle.problems import _markets as markets
+from helpers.instances import made_in, real
 
 SHOPS = [{}, {"dim": 1}, {"dim": 3, "elasticity": 1.1, "substitution": 0.9, "stock": 2.0, "season": 0.6, "shock": 0.0}]
 PAGES = [{}, {"dim": 2, "least": 1.0, "most": 1.0}, {"dim": 4, "least": 0.0, "most": 4.0}]
@@ -306,7 +306,7 @@ def test_what_ratings_cannot_give_is_refused_in_words(given, message):
 # --- both -----------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(markets.PROBLEMS))
+@pytest.mark.parametrize("name", made_in(markets))
 def test_rounds_are_the_same_however_they_are_asked_for(name):
     adversary = bridle.problem(name, horizon=10, seed=4).adversary
     whole = records.leaves(adversary.replay(0, 100))

@@ -9,8 +9,8 @@ import bridle
 from bridle import records
 from bridle.game.metrics import against_the_known_path
 from bridle.game.summary import summary
+from bridle.problems._moving import PLACES, MovingWorld, rounds_of
 from bridle.problems.instance import begin, random_action, random_directions
-from bridle.problems.moving import PLACES, MovingWorld, rounds_of
 from bridle.solvers.hindsight import best_fixed
 
 NAMES = ("drifting-optimum", "jumping-limits", "seasonal-limits")
@@ -113,7 +113,7 @@ def test_the_optimum_drifts_at_a_steady_pace_while_the_limit_stays():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_dynamic_keeps_its_bounds_where_the_path_is_known(name):
-    from bridle.policies.dynamic import dynamic_bound
+    from bridle.policies._dynamic import dynamic_bound
 
     for told in ({}, {"lipschitz": 1.0}):
         problem, trace = played(name, "dynamic")

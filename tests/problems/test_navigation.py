@@ -10,7 +10,7 @@ import pytest
 
 import bridle
 from bridle import records
-from bridle.problems import navigation
+from bridle.problems import _navigation as navigation
 from helpers.pinned_streams import figures
 
 ROBOTS = [{}, {"waypoints": 1, "constraints": 1}, {"waypoints": 3, "wind": 8.0, "slater": 0.0, "constraints": 2}]

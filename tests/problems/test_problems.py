@@ -22,7 +22,7 @@ from bridle.game.summary import BOUNDED, summary
 from bridle.problems import problem_facts, takes
 from bridle.problems.base import adaptive, oblivious
 from bridle.solvers import hindsight
-from helpers.instances import CURVED, SIMULATED, THE_SEED_DOES_NOT_SHOW
+from helpers.instances import CURVED, SIMULATED, THE_SEED_DOES_NOT_SHOW, made_in
 
 ROUNDS = 60
 OPPONENTS = ("sinha2024", "sinha2024-ocs", "ogd")
@@ -207,7 +207,7 @@ def test_gradients_are_the_slopes_of_values(case):
 def test_functions_are_convex_and_costs_as_strongly_as_stated(case):
     problem, seen = streams(case)
     alpha, D = problem.constants["modulus"], problem.domain.diameter()
-    usual = next((p["default"] for p in problem_facts(case.name)["parameters"] if p["name"] == "modulus"), 0.0)
+    usual = next((p.default for p in problem_facts(case.name).parameters if p.name == "modulus"), 0.0)
     assert alpha == dict(case.given).get("modulus", usual) if case.name not in CURVED else alpha > 0.0
     rounding = 1e-12 * (1.0 + problem.constants["lipschitz"] * D)
     least = np.inf
@@ -521,28 +521,28 @@ def test_the_special_settings_have_their_theorems():
 @every_problem
 def test_it_says_what_it_is(name):
     facts = problem_facts(name)
-    assert facts["summary"].endswith((".", "; d = T."))
-    assert facts["about"].startswith("x is "), "the second paragraph says what x, f and g are"
+    assert facts.summary.endswith((".", "; d = T."))
+    assert facts.about.startswith("x is "), "the second paragraph says what x, f and g are"
     for symbol in ("f", "g"):
-        assert f" {symbol}" in facts["about"]
-    assert [p["name"] for p in facts["parameters"]][:2] == ["horizon", "seed"]
-    assert all(p["help"] for p in facts["parameters"])
-    row = listing.problems_table([facts]).columns[1]._cells[0]
-    assert facts["summary"] in row.replace("\\[", "[")
-    assert facts["about"] in row.replace("\\[", "[")
+        assert f" {symbol}" in facts.about
+    assert [p.name for p in facts.parameters][:2] == ["horizon", "seed"]
+    assert all(p.help for p in facts.parameters)
+    row = listing.problems_table([listing.problem_row(name)]).columns[1]._cells[0]
+    assert facts.summary in row.replace("\\[", "[")
+    assert facts.about in row.replace("\\[", "[")
 
 
 @pytest.mark.parametrize(
-    "module", ["paper", "special_settings", "hostile", "streams", "applications", "markets", "revenue", "navigation", "bundles"]
+    "module", ["_paper", "_special_settings", "_hostile", "_streams", "_applications", "_markets", "_revenue", "_navigation", "_bundles"]
 )
 def test_the_table_of_a_file_names_every_problem_and_its_opponent(module):
     module = getattr(problems, module)
     rows = [line.split("|") for line in module.__doc__.splitlines() if line.startswith("| `")]
     named = {name: re.findall(r"`(\w+)`", row[2]) for row in rows for name in re.findall(r"`([\w-]+)`", row[1])}
-    assert sorted(named) == sorted(module.PROBLEMS)
+    assert sorted(named) == sorted(made_in(module))
     opponents = {name for row in named.values() for name in row}
     assert opponents <= set(vars(module))
-    for name in named if module is not problems.applications else ["ad-pacing"]:  # the others need data
+    for name in named if module is not problems._applications else ["ad-pacing"]:  # the others need data
         adversary = bridle.problem(name, horizon=10).adversary
         assert type(getattr(adversary, "stream", adversary)).__name__ in named[name]
 

@@ -8,7 +8,8 @@ from scipy.optimize import linprog
 
 import bridle
 from bridle import records
-from bridle.problems import markets, revenue
+from bridle.problems import _markets as markets
+from bridle.problems import _revenue as revenue
 from helpers.instances import real
 from helpers.pinned_streams import figures
 

@@ -225,15 +225,6 @@ def test_delayed_policies_take_rounds_without_a_cost():
     assert session.rounds == 4
 
 
-def test_blocks_of_anytime_say_that_costs_were_missing():
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2), modulus=1.0, hold=2))
-    for _ in range(4):
-        session.observe(f=0.0, df=[1.0, 0.0])
-    assert session.bound().why == ""
-    session.observe(g=-1.0, dg=[1.0, 0.0])
-    assert session.bound().why == "a round had no cost, or one of a smaller modulus than the policy was told, within a block of rounds"
-
-
 def test_a_strong_learner_of_ones_own_says_that_moduli_varied():
     learner = bridle.StronglyConvexOGD(bridle.Ball(2), modulus=100.0)
     policy = bridle.policy("sinha2024-strong", bridle.Ball(2), horizon=100, lipschitz=2.0, modulus=1.0, learner=learner)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 import bridle
-from bridle.policies.steiner import steiner
+from bridle.policies._steiner import steiner
 from bridle.solvers.steiner_body import CUT_SLACK, MISS_TOLERANCE, Plane, farthest_in_ball
 
 TURN = np.linspace(0.0, 2.0 * np.pi, 20_000, endpoint=False) + 1e-4
@@ -73,7 +73,7 @@ def test_a_disc_with_cuts_agrees_with_the_integral(seed):
     rng = np.random.default_rng(seed)
     ball = bridle.Ball(radius=rng.uniform(0.3, 2.0), center=rng.normal(size=2))
     rows = chosen_cuts(rng, ball, int(rng.integers(0, 15)))
-    body = steiner(ball, 20).body
+    body = steiner(ball, horizon=20).record.body
     shape = after(body, rows)
     assert shape.used <= len(shape.corners)
     np.testing.assert_allclose(body.point(shape), integral(ball, rows), atol=1e-7)
@@ -91,7 +91,7 @@ def test_a_cap_of_a_disc_has_a_closed_form(half):
     rng = np.random.default_rng(3)
     for _ in range(10):
         ball, u = bridle.Ball(radius=rng.uniform(0.5, 3.0), center=rng.normal(size=2)), unit(rng, 2)
-        body = steiner(ball, 5).body
+        body = steiner(ball, horizon=5).record.body
         shape = body.cut(body.start, -u, float(-u @ ball.middle - ball.radius * np.cos(half)))
         expected = ball.middle + ball.radius / np.pi * (np.sin(half) + (np.pi - half) * np.cos(half)) * u
         np.testing.assert_allclose(body.point(shape), expected, atol=2.0 * CUT_SLACK * (2.0 * ball.radius + 3.0))
@@ -100,7 +100,7 @@ def test_a_cap_of_a_disc_has_a_closed_form(half):
 
 def test_a_cut_that_does_not_bite_changes_nothing():
     ball = bridle.Ball(radius=2.0, center=[1.0, -3.0])
-    body = steiner(ball, 5).body
+    body = steiner(ball, horizon=5).record.body
     for angle in np.linspace(0.0, 7.0, 50):
         a = np.array([np.cos(angle), np.sin(angle)])
         for gap in (1.0, 1e-6, 0.0):  # 0 is tangent from outside
@@ -117,7 +117,7 @@ def test_a_disc_without_arcs_is_a_polygon(sides):
     angle = 0.3 + 2.0 * np.pi * np.arange(sides) / sides + np.random.default_rng(sides).uniform(-0.1, 0.1, sides)
     A = np.c_[np.cos(angle), np.sin(angle)]
     rows = np.c_[A, np.full(sides, 0.4)]
-    disc, polygon = steiner(bridle.Ball(2), 50).body, steiner(bridle.Polyhedron(A, rows[:, 2]), 50).body
+    disc, polygon = steiner(bridle.Ball(2), horizon=50).record.body, steiner(bridle.Polyhedron(A, rows[:, 2]), horizon=50).record.body
     shape = after(disc, rows)
     assert not shape.arcs.any()
     assert shape.used == sides
@@ -130,7 +130,7 @@ def test_a_domain_with_cuts_is_the_domain_after_these_cuts(within):
     domain = within
     for row in rows:
         domain = bridle.Halfspace(row[:2], row[2], within=domain)
-    body, whole = steiner(domain, 5).body, steiner(within, 5).body
+    body, whole = steiner(domain, horizon=5).record.body, steiner(within, horizon=5).record.body
     np.testing.assert_allclose(body.point(body.start), whole.point(after(whole, rows)), atol=1e-11)
 
 
@@ -175,7 +175,7 @@ def test_farthest_points_after_many_cuts(d):
     """One cut at a time, from the points before, against all cuts at once."""
     rng = np.random.default_rng(d)
     ball = bridle.Ball(radius=2.0, center=rng.normal(size=d))
-    body = steiner(ball, 100).body
+    body = steiner(ball, horizon=100).record.body
     rows = np.array([np.append(a, a @ ball.middle + rng.uniform(0.8, 1.9)) for a in [unit(rng, d) for _ in range(40)]])
     shape = after(body, rows)
     kept = shape.rows[: int(shape.used)]

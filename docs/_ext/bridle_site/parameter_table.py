@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bridle.policies.words import ParameterFacts
+
 from bridle_site import rst
 from bridle_site.docstrings import plain_line
 

@@ -16,7 +16,8 @@ from bridle.core import BridleWarning, Domain, InputError, Policy, revealed
 from bridle.game.play import play, policy_for
 from bridle.policies import own
 from bridle.policies.common import exp_concavity_of
-from bridle.policies.registry import constraints_of, record_of
+from bridle.policies.registry import constraints_of
+from bridle.policies.round_maps import record_of
 from bridle.problems import problem
 from bridle.validate import show
 

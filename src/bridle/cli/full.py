@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
-    from bridle.cli.facts import FullPolicyFacts, FullProblemFacts
-    from bridle.problems import ParameterFacts
 
-
-def policy_page(facts: FullPolicyFacts) -> Group:
+def policy_page(facts: Mapping[str, Any], guarantee: Sequence[str]) -> Group:
     """What one policy is, assumes, promises and costs, its formulas, what it takes, and how to use it."""
     from rich.console import Group
-
-    from bridle.policies.documentation import guarantee
 
     variants = [
         f"with {v['parameter']}={v['value']}: {', '.join(f'{key} {value}' for key, value in v['changes'].items())}"
@@ -24,7 +19,7 @@ def policy_page(facts: FullPolicyFacts) -> Group:
     ]
     return Group(
         *_heading(f"Policy {facts['name']}", facts["title"]),
-        *_lines([*guarantee(facts["name"]), *variants]),
+        *_lines([*guarantee, *variants]),
         *_section("Update and guarantee", _lines([facts["theory"]]) if facts["theory"] else []),
         *_section("Parameters of bridle.policy", [_definitions(facts["parameters"])] if facts["parameters"] else []),
         *_section("Parameters that every policy takes", [_definitions(facts["maps"])] if facts["maps"] else []),
@@ -33,7 +28,7 @@ def policy_page(facts: FullPolicyFacts) -> Group:
     )
 
 
-def problem_page(facts: FullProblemFacts) -> Group:
+def problem_page(facts: Mapping[str, Any]) -> Group:
     """What one problem is, what its x, f and g are, what it takes, and how to use it."""
     from rich.console import Group
 
@@ -68,12 +63,17 @@ def _usage(python: Sequence[str], command: str) -> list[RenderableType]:
     return _section("Example", _lines([*(f"  {line}" for line in python), *([f"  $ {command}"] if command else [])]))
 
 
-def _definitions(parameters: Sequence[ParameterFacts]) -> RenderableType:
+def sentences(p: Mapping[str, Any]) -> str:
+    """What is said of a parameter, in sentences: its meaning, default, values and unit."""
+    default = "Must be given" if p["required"] else f"Default: {p['absent'] if p['default'] is None else p['default']}"
+    parts = (p["help"], default, f"Values: {p['values']}", f"Unit: {p['unit']}")
+    return " ".join(f"{part}." for part in parts if part and not part.endswith(": "))
+
+
+def _definitions(parameters: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Each parameter beside what is said of it: two columns, which a narrow terminal has room for."""
     from rich.table import Table
     from rich.text import Text
-
-    from bridle.policies.words import sentences
 
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 2))
     table.add_column(no_wrap=True)

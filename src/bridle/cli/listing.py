@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from bridle.cli import full, output
-from bridle.cli.facts import FullPolicyFacts, FullProblemFacts, PolicyFacts
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bridle.problems import ParameterFacts, ProblemFacts
+    from bridle.policies import Parameter
+
+Facts: TypeAlias = dict[str, Any]
+"""What is told of a policy, a problem or a parameter, as JSON."""
 
 
 def policies(
@@ -31,7 +36,7 @@ def policies(
     mine = [] if name is None or not own.split(name).own else [policy.name for policy in own.load(name)]
     if name is not None and len(mine) < 2:
         facts = full_policy(mine[0] if mine else name)
-        return output.show(full.policy_page(facts), [], facts, json_file)
+        return output.show(full.policy_page(facts, guarantee(facts["name"])), [], facts, json_file)
     rows = [policy_facts(each) for each in mine] if mine else all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
@@ -51,19 +56,77 @@ def problems(
     output.show(problems_table(rows), [], rows, json_file)
 
 
-def full_policy(name: str) -> FullPolicyFacts:
-    """All facts of one policy: what it does, every parameter, and how to use it."""
+def full_policy(name: str) -> Facts:
+    """All facts of one policy: its update and guarantee, every parameter, and how to use it."""
     from bridle import policies
-    from bridle.policies import documentation
 
     return {
         **policy_facts(name),
-        "theory": documentation.theory(name),
-        "maps": [parameter_facts(p.facts()) for p in policies.shared_parameters(name)],
+        "theory": theory(name),
+        "maps": [parameter_facts(p) for p in policies.shared_parameters(name)],
         "session": session_words(name),
-        "python": documentation.example(name),
+        "python": [example(name)],
         "command": command_for(name),
     }
+
+
+TYPICAL = {"horizon": 1000, "lipschitz": 1.0, "bound": 1.0, "modulus": 0.5, "slater": 0.1, "exp_concavity": 1.0}
+"""Values for the parameters that must be given, for examples."""
+
+
+def example(name: str) -> str:
+    """How the policy is made in Python.
+
+    >>> example("sinha2024")
+    'bridle.policy("sinha2024", bridle.Ball(2), horizon=1000, lipschitz=1.0)'
+    """
+    from bridle import policies
+
+    domain = "bridle.Simplex(2)" if policies.entry(name).domains == ("simplex",) else "bridle.Ball(2)"
+    needed = [f"{p.name}={TYPICAL.get(p.name, 1.0)}" for p in policies.parameters(name) if p.required]
+    return f'bridle.policy("{name}", {", ".join([domain, *needed])})'
+
+
+def theory(name: str) -> str:
+    """What the file of a policy says of its update and its guarantee, without the proof and the examples.
+
+    >>> theory("yi2022").splitlines()[0]
+    'Yi et al. 2022, one node: primal-dual steps on the clipped constraint with a multiplier that is pulled back to zero.'
+    """
+    from bridle import policies
+
+    text = inspect.cleandoc(getattr(inspect.getmodule(policies.entry(name).factory), "__doc__", None) or "")
+    before = re.split(r"\n\n(?=Proof|>>>)", text)[0]
+    return "\n\n".join(map(_joined, before.split("\n\n"))).replace("; the proof is below", "")
+
+
+def _joined(paragraph: str) -> str:
+    """A paragraph whose lines are joined, so that any width can break them anew; formulas stay as they are, and so do tables."""
+    lines: list[str] = []
+    for line in paragraph.splitlines():
+        new = not lines or line.startswith(("Guarantee:", "Reference:", "|")) or lines[-1].startswith(" ")
+        if new or (line.startswith(" ") and not lines[-1].startswith(("Guarantee:", "Reference:"))):
+            lines.append(line)
+        else:
+            lines[-1] += f" {line.strip()}"
+    return "\n".join(lines)
+
+
+def guarantee(name: str) -> list[str]:
+    """What a policy assumes, promises and costs, one line each."""
+    from bridle import policies
+
+    item = policies.entry(name)
+    sharper = ", sharper with Slater" if item.slater == "sharper" and "Slater" not in item.violation else ""
+    return [
+        *([f"assumes: {'; '.join(item.assumptions())}"] if item.assumptions() else []),
+        *([f"regret {item.regret}"] if item.regret != "-" else []),
+        *([f"violation {item.violation}{sharper}"] if item.violation != "-" else []),
+        f"constraints: {item.constraints}; of several: {item.reduces}",
+        f"sees: {item.feedback}",
+        f"{item.cost} a round",
+        item.reference,
+    ]
 
 
 def command_for(policy: str) -> str:
@@ -82,11 +145,11 @@ MADE_FOR = {"dynamic": "jumping-limits", "experts": "experts", "optimistic": "hi
 """Problems that show what a policy is for, where it is for more than the usual ones; with their settings."""
 
 
-def parameter_facts(facts: ParameterFacts) -> ParameterFacts:
+def parameter_facts(parameter: Parameter) -> Facts:
     """The facts of a parameter, with its default as JSON has it."""
     from bridle.game.summary import plain
 
-    return {**facts, "default": plain(facts["default"])}
+    return {**asdict(parameter), "default": plain(parameter.default)}
 
 
 KNOWN = {
@@ -122,14 +185,15 @@ def state_moves(record: object) -> bool | None:
     return hasattr(policy, "move") and policy.move(policy.init(start), start) is not None
 
 
-def session_words(name: str) -> list[ParameterFacts]:
+def session_words(name: str) -> list[Facts]:
     """What can be said to a session of the policy beside what was revealed, in the order in which it is said."""
     from bridle import policies
 
     record = told_least(name)
     if policies.entry(name).tries_points:
         seen = policies.entry(name).feedback
-        return [_said("points", f"ask: how many points the round tries, one a row of ticket.x; observe is told {seen}", "points")]
+        what = f"ask: how many points the round tries, one a row of ticket.x; observe is told {seen}"
+        return [parameter_facts(policies.Parameter("points", False, None, what, unit="points"))]
     words = {
         "rules": ("decide: what each rule proposes, one a row, where the policy was made with rules=", "action"),
         "features": ("decide: the numbers that are known of this round, where the policy was made with features=", "numbers"),
@@ -147,37 +211,39 @@ def session_words(name: str) -> list[ParameterFacts]:
             "action",
         ),
     }
-    return [_said(each, *said) for each, said in words.items() if each != "hint" or hasattr(record, "hinted")]
+    return [
+        parameter_facts(policies.Parameter(each, False, None, what, unit=unit))
+        for each, (what, unit) in words.items()
+        if each != "hint" or hasattr(record, "hinted")
+    ]
 
 
-def _said(name: str, help: str, unit: str) -> ParameterFacts:
-    return {"name": name, "required": False, "default": None, "help": help, "unit": unit, "values": "", "absent": "", "type": ""}
-
-
-def full_problem(name: str) -> FullProblemFacts:
-    """All facts of one problem: what x, f and g are, every parameter, and how to use it."""
-    from bridle.problems import documentation, problem_facts
+def problem_row(name: str) -> Facts:
+    """The facts of one problem: what x, f and g are, and its parameters."""
+    from bridle.problems import problem_facts
 
     facts = problem_facts(name)
-    set_data = " --set data=auctions.csv" if name == "auctions" else ""
+    return {**facts._asdict(), "parameters": [parameter_facts(p) for p in facts.parameters]}
+
+
+def full_problem(name: str) -> Facts:
+    """All facts of one problem, and how to use it."""
+    recorded = name == "auctions"
     return {
-        "name": facts["name"],
-        "summary": facts["summary"],
-        "about": facts["about"],
-        "parameters": [parameter_facts(p) for p in facts["parameters"]],
-        "python": [documentation.example(name)],
-        "command": f"bridle play {name}{set_data}",
+        **problem_row(name),
+        "python": [f'bridle.problem("{name}", horizon=1000' + ', data="auctions.csv")' * recorded + ")" * (not recorded)],
+        "command": f"bridle play {name}{' --set data=auctions.csv' if recorded else ''}",
     }
 
 
-def all_policies() -> list[PolicyFacts]:
+def all_policies() -> list[Facts]:
     """The facts of every registered policy."""
     from bridle import policies
 
     return [policy_facts(name) for name in policies.names()]
 
 
-def policy_facts(name: str) -> PolicyFacts:
+def policy_facts(name: str) -> Facts:
     """The facts of one policy."""
     from bridle import policies
     from bridle.game.summary import plain
@@ -207,21 +273,20 @@ def policy_facts(name: str) -> PolicyFacts:
             {"parameter": v.parameter, "value": v.value, "changes": {key: plain(value) for key, value in v.changes.items()}}
             for v in item.variants
         ],
-        "parameters": [parameter_facts(p.facts()) for p in policies.parameters(name)],
+        "parameters": [parameter_facts(p) for p in policies.parameters(name)],
     }
 
 
-def all_problems() -> list[ProblemFacts]:
+def all_problems() -> list[Facts]:
     """The facts of every registered problem."""
-    from bridle.problems import problem_facts, problem_names
+    from bridle.problems import problem_names
 
-    return [problem_facts(name) for name in problem_names()]
+    return [problem_row(name) for name in problem_names()]
 
 
-def policies_table(rows: Sequence[PolicyFacts]) -> Table:
+def policies_table(rows: Sequence[Facts]) -> Table:
     """The policies: what each is and assumes, what is proved, what it costs, and its parameters."""
     from bridle.compare.tables import plain_text, table_of
-    from bridle.policies.documentation import guarantee
 
     table = table_of("Policies", "name", "what", "parameters")
     for row in rows:
@@ -230,7 +295,7 @@ def policies_table(rows: Sequence[PolicyFacts]) -> Table:
     return table
 
 
-def problems_table(rows: Sequence[ProblemFacts]) -> Table:
+def problems_table(rows: Sequence[Facts]) -> Table:
     """The problems: what each is, and its parameters."""
     from bridle.compare.tables import plain_text, table_of
 
@@ -242,12 +307,12 @@ def problems_table(rows: Sequence[ProblemFacts]) -> Table:
     return table
 
 
-def _parameters(row: PolicyFacts | ProblemFacts) -> str:
+def _parameters(row: Facts) -> str:
     needed, others = parameter_names(row)
     return "\n".join(text for text in (f"needs {', '.join(needed)}" if needed else "", f"takes {', '.join(others)}") if text)
 
 
-def parameter_names(row: PolicyFacts | ProblemFacts) -> tuple[list[str], list[str]]:
+def parameter_names(row: Facts) -> tuple[list[str], list[str]]:
     """The required parameters, and the others with their defaults where these are fixed."""
     needed = [p["name"] for p in row["parameters"] if p["required"]]
     others = [p["name"] if p["default"] is None else f"{p['name']}={p['default']}" for p in row["parameters"] if not p["required"]]

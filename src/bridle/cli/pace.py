@@ -46,7 +46,7 @@ def pace(
     from bridle import validate
     from bridle.budgets import Pacer
     from bridle.core import InputError
-    from bridle.problems.auctions import AuctionLog
+    from bridle.problems._auctions import AuctionLog
 
     if (budget is None) == (share is None):
         given = "neither" if budget is None else f"--budget {budget:g} and --share {share:g}"

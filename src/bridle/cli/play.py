@@ -64,7 +64,7 @@ def demo(
     The results stand beside the theorems' bounds.
     """
     from bridle.compare import tables
-    from bridle.policies.sinha2024 import theorem3
+    from bridle.policies._sinha2024 import theorem3
 
     with output.quiet_progress("playing") as progress:
         rows = demo_rows(horizon, seed, engine, progress)
@@ -132,7 +132,7 @@ def problem_and_policy(
     from bridle.problems import problem as make_problem
 
     of_policy = {p.name for p in policies.parameters(policy)}
-    of_problem = {p["name"] for p in problem_facts(problem)["parameters"]} | {name for name in settings if takes(problem, name)}
+    of_problem = {p.name for p in problem_facts(problem).parameters} | {name for name in settings if takes(problem, name)}
     for name in of_its_own or {}:
         validate.one_of(f"parameter of policy {policy}", name, of_policy)
     for name in settings:

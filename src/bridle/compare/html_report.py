@@ -179,7 +179,7 @@ def _about(games: list[GameRow]) -> str:
     game = next((game for game in games if not game.get("does_not_apply")), games[0])
     try:
         facts = problem_facts(game["problem"])
-        summary, about = facts["summary"], facts["about"]
+        summary, about = facts.summary, facts.about
     except InputError:  # it came from a file that is not here, or from a program
         summary = about = ""
     dim, constraints = game.get("dim"), game.get("constraints")

@@ -69,8 +69,8 @@ def setting_of(row: GameRow, parameter: str) -> float | None:
     """The value of a numeric parameter in a game, of its policy or of its problem; None where neither has it."""
     told = {**json.loads(row["problem_settings"]), **json.loads(row["settings"])}
     if parameter not in told:
-        facts = problem_facts(row["problem"])["parameters"] if "." not in row["problem"] else []
-        told |= {each["name"]: each["default"] for each in facts if each["name"] == parameter}
+        facts = problem_facts(row["problem"]).parameters if "." not in row["problem"] else []
+        told |= {each.name: each.default for each in facts if each.name == parameter}
     value = told.get(parameter)
     if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         if value is not None:

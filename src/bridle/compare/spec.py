@@ -121,7 +121,7 @@ def _problem_spec(text: str) -> Spec:
     """A name or a file, as it is or followed by settings."""
     name, _, rest = (text, "", "") if os.path.isfile(text) else text.partition(":")
     facts = problem_facts(name)
-    defaults = {p["name"]: p["default"] for p in facts["parameters"] if p["name"] not in ("horizon", "seed")}
+    defaults = {p.name: p.default for p in facts.parameters if p.name not in ("horizon", "seed")}
     where = name if name in problem_names() else os.path.abspath(name)
     anything = takes(name, "any other parameter")  # no parameter is called that
     return _with_settings(f"parameter of problem {name}", Spec(where, {}, defaults, anything), rest)

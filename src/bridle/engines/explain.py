@@ -19,7 +19,8 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Adversary, Domain, InputError, Policy
 from bridle.engines.round import Collect, check_compiled
-from bridle.policies.registry import Configured, record_of
+from bridle.policies.registry import Configured
+from bridle.policies.round_maps import record_of
 
 if TYPE_CHECKING:  # `import bridle` brings this module, and is to bring no compiler
     from bridle.engines.codegen.equations import Equation, Equations, Traced, Variable

@@ -223,7 +223,7 @@ def movement_bound(trace: Trace) -> Scalar | None:
     A step D / sqrt(2 S) along a gradient v, S the sum of all |v|^2 so far, and a projection move the decision by at most D |v| / sqrt(2 S).
     By Cauchy and Schwarz t of them sum up to at most sqrt(t sum D^2 |v|^2 / (2 S)) <= D sqrt((t/2) (1 + ln(S_t / S_1))), with S_1 the first
     S above 0 (`bridle.learners.adagrad_movement`). Both are those of the game. Exact Steiner points of nested bodies have a bound of their
-    own (`bridle.policies.steiner.steiner_distance`).
+    own (`bridle.policies._steiner.steiner_distance`).
 
     Parameters
     ----------

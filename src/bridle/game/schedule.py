@@ -16,7 +16,8 @@ from bridle.core import Adversary, Feedback, InputError, Policy, S
 from bridle.engines.round import Block, BlockTotals, BlockValues, Collect, Marks, RunBatch, SingleRun, block_length
 from bridle.game.totals import Summing, SummingState, Totals, curve_rounds
 from bridle.ops import Array
-from bridle.policies.registry import constraints_of, for_constraints, learns_constraints, record_of
+from bridle.policies.registry import constraints_of, for_constraints, learns_constraints
+from bridle.policies.round_maps import record_of
 from bridle.problems import Problem
 from bridle.problems.dealing import FirstRound, count_numbers, deal_blocks, first_round, player
 from bridle.records import R

@@ -255,7 +255,7 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
 
     Notes
     -----
-    Guarantee: `bridle.policies.sinha2024.doubling_bound`, for Algorithm 1 and both kinds of growth; `squaring_regret`, for "square" and
+    Guarantee: `bridle.policies._sinha2024.doubling_bound`, for Algorithm 1 and both kinds of growth; `squaring_regret`, for "square" and
     whatever has logarithmic regret.
 
     Reference: the standard doubling trick, named in the paper's section 2.2.

@@ -66,10 +66,6 @@ class Distance(NamedTuple):
         """c and kappa of  V Regret + c ((1 - kappa lam) e^{lam Q} - 1) <= V R."""
         return 1.0, 2.0 * D * D
 
-    def largest(self, D: Scalar) -> Scalar:
-        """The largest h there is where some action is feasible."""
-        return D * D
-
 
 class SquaredValue(NamedTuple):
     """h = (g^+)^2, whose gradient is 2 g^+ grad g; the largest constraint counts."""
@@ -92,9 +88,6 @@ class SquaredValue(NamedTuple):
 
     def curvature(self, D: Scalar) -> tuple[float, Scalar]:
         return 1.0, 2.0 * (D * self.lipschitz) ** 2
-
-    def largest(self, D: Scalar) -> Scalar:
-        return (D * self.lipschitz) ** 2
 
 
 class SelfBounding(NamedTuple):
@@ -166,13 +159,13 @@ def slots_for(halfspace: bool, cuts: int | None, moving: bool = False) -> Array 
     return slots
 
 
-def missed_alarm(rounds: Scalar, unit: str) -> Alarm | None:
+def missed_alarm(rounds: Scalar) -> Alarm | None:
     """That one constraint misses the whole domain, in the first of these rounds (0: in none, and there is no alarm)."""
     infeasible = np.asarray(rounds)
     if not infeasible.any():
         return None
     t = infeasible[infeasible > 0.0].min()
-    text = f"no action of the domain satisfies the constraint of {unit} {t:g}: nothing is feasible, and no bound holds"
+    text = f"no action of the domain satisfies the constraint of round {t:g}: nothing is feasible, and no bound holds"
     return Alarm(text, voids_bound=True, infeasible=True)  # the proof compares with a feasible action, and there is none
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -10,7 +12,6 @@ import numpy as np
 
 from bridle.core import Bound, Constants, Domain, Policy
 from bridle.ops import Array
-from bridle.policies.words import OF_POLICY, PARAMETER_WORDS, ParameterWords
 
 Setting: TypeAlias = float | Sequence[float] | Array
 """What a user gives for a number: the number, or a list of one number for each run of a sweep."""
@@ -37,8 +38,72 @@ class Configuration(Protocol[R_co]):
 Theorem: TypeAlias = Callable[[Configuration[Any], Constants, float], Bound]
 """``bound(policy, constants, t)``: what is proved of the policy after t rounds of a problem with these constants."""
 
-PARAMETER_HELP = {name: words.meaning for name, words in PARAMETER_WORDS.items()}
-"""What each parameter is, by its name."""
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a policy or a problem: of its function's signature, in the words of its docstring.
+
+    `default` is None where there is none, or where it is computed: then `absent` says how. `values` says which values it takes, `unit` in
+    what it is measured, and `type` is its annotation.
+    """
+
+    name: str
+    required: bool
+    default: object
+    help: str = ""
+    absent: str = ""
+    values: str = ""
+    unit: str = ""
+    type: str = ""
+
+
+PARTS = {"Default": "absent", "Values": "values", "Unit": "unit"}
+"""The sentences of a parameter's description that stand for themselves, and the fields of `Parameter` that they fill."""
+
+
+def described(function: object) -> dict[str, dict[str, str]]:
+    """What the section Parameters of a docstring says of each parameter, as fields of `Parameter`.
+
+    >>> def paced(domain, step=0.1):
+    ...     '''A policy.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     step : float
+    ...         The step size. Values: above 0. Unit: action.
+    ...     '''
+    >>> described(paced)
+    {'step': {'help': 'The step size', 'values': 'above 0', 'unit': 'action'}}
+    """
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(function) or "", re.MULTILINE | re.DOTALL)
+    found = {}
+    for text in re.split(r"\n(?=\S)", section[1]) if section else []:
+        name, _, words = text.partition("\n")
+        what, *parts = re.split(r"(?:^| )(Default|Values|Unit): ", " ".join(words.split()).removesuffix("."))
+        fields = {"help": what} | {PARTS[part]: said for part, said in zip(parts[::2], parts[1::2], strict=True)}
+        found[name.partition(" ")[0]] = {key: said.removesuffix(".") for key, said in fields.items()}
+    return found
+
+
+def title_of(function: object) -> str:
+    """The first line of a function's docstring, without the full stop."""
+    return (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
+
+
+def parameters_of(function: Callable[..., object]) -> list[Parameter]:
+    """The parameters of a function that makes a policy or a problem, less those of any name."""
+    words = described(function)
+    return [
+        Parameter(p.name, p.default is p.empty, None if p.default is p.empty else p.default, **_typed(p) | words.get(p.name, {}))
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is not p.VAR_KEYWORD
+    ]
+
+
+def _typed(p: inspect.Parameter) -> dict[str, str]:
+    """What the annotation says."""
+    kind = "" if p.annotation is p.empty else str(p.annotation)
+    return {"type": kind, "values": "True or False" if kind == "bool" else ""}
 
 
 def _none(policy: Configuration[object], constants: Constants, t: float) -> Bound:
@@ -84,8 +149,7 @@ class Entry:
     "max" (the worst one), "max-distance" or "all". `time_varying`, `slater` and `strongly_convex` are what `bound` is proved for;
     `paper_constraints` is what the paper itself proves, "time-varying" or "fixed". `domains` names the kinds of domain the policy is for
     ("simplex", "box", ...), where it is not for all. `vectors` names the parameters for which a list is one value: they are not swept;
-    `actions` those that are actions of the domain. `words` says what a parameter is that no other policy has, or that means something else
-    here (`bridle.policies.words`).
+    `actions` those that are actions of the domain.
     """
 
     name: str
@@ -112,8 +176,8 @@ class Entry:
     variants: tuple[Variant, ...] = ()
     vectors: tuple[str, ...] = ()  # parameters for which a list is one value, not a sweep
     actions: tuple[str, ...] = ()  # parameters that are actions
+    dropped: Mapping[str, str] = field(default_factory=dict)  # parameters that there were, and what to use instead
     mixed: Callable[..., Policy[Any]] | None = None  # mixed(domain, through, **settings): it is handed what the user's rules propose
-    words: Mapping[str, ParameterWords] = field(default_factory=dict)
 
     @property
     def constraints(self) -> str:
@@ -125,13 +189,6 @@ class Entry:
     def tries_points(self) -> bool:
         """Whether it sees values alone, at points that it tries around its decision."""
         return self.feedback.startswith("values at")
-
-    def words_for(self, parameter: str) -> ParameterWords:
-        """What is said of this parameter: the entry's own words, else the policy's, else those that every policy shares."""
-        for known in (self.words, OF_POLICY.get(self.name, {}), PARAMETER_WORDS):
-            if parameter in known:
-                return known[parameter]
-        return ParameterWords("", "", "")
 
     @property
     def curved(self) -> bool:

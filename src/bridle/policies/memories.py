@@ -1,6 +1,6 @@
 """`anytime` with ``window="auto"``: a mixture of memories, so that nobody has to choose a window.
 
-K copies of `anytime` (`bridle.policies.anytime`) play side by side: copy j begins anew every W_j = 16, 64, 256, ... rounds, the last one
+K copies of `anytime` (`bridle.policies._anytime`) play side by side: copy j begins anew every W_j = 16, 64, 256, ... rounds, the last one
 never. What is played is a mixture of their decisions, x_t = sum_j w_t(j) x_t^j. One gradient a round is enough: each copy is fed what was
 seen at x_t, read at its own decision as an affine function,
 
@@ -103,7 +103,7 @@ TOLL = 4.0
 
 
 class MemoryCopies(Protocol):
-    """What plays side by side, each copy as a run of its own: `bridle.policies.anytime.Anytime`."""
+    """What plays side by side, each copy as a run of its own: `bridle.policies._anytime.Anytime`."""
 
     @property
     def domain(self) -> Domain: ...
@@ -125,7 +125,7 @@ class MemoryCopies(Protocol):
         """The state that begins anew where this one stands."""
         ...
 
-    def alarm(self, state: Any, unit: str = "round") -> Alarm | None: ...
+    def alarm(self, state: Any) -> Alarm | None: ...
 
     def certified_regret(self, state: Any) -> float | None: ...
 

@@ -18,15 +18,14 @@ from functools import wraps
 from hashlib import sha256
 from importlib.util import find_spec
 from inspect import Parameter as Argument
-from inspect import cleandoc, signature
+from inspect import signature
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from bridle import validate
 from bridle.core import InputError
 from bridle.policies import own_files, registry
-from bridle.policies.entry import PARAMETER_HELP, Entry
-from bridle.policies.words import ParameterWords
+from bridle.policies.entry import Entry, title_of
 
 Made = TypeVar("Made")
 
@@ -169,7 +168,7 @@ def _module_file(module: str, text: str) -> tuple[str, str]:
 def _entries(path: str, text: bytes, package: str | None, chosen: str | None) -> dict[str, Entry]:
     """The entries that a file's text defines, or the chosen one, by their names, which no registered policy may have."""
     module = own_files.run(path, text, package)
-    own = {item.name: item for item in _defined(module) if registry.registered(item.name) is not item or _registers_itself(item, path)}
+    own = {item.name: item for item in _defined(module) if registry.listed(item.name) is not item or _registers_itself(item, path)}
     if chosen is not None:
         value = getattr(module, chosen, None)
         found = own.get(chosen) or next((item for item in own.values() if item.factory is value), None) or _as_entry(value, chosen, path)
@@ -186,7 +185,7 @@ def _entries(path: str, text: bytes, package: str | None, chosen: str | None) ->
             raise InputError(
                 f"{path}: a policy's name has letters, digits and . _ + - in it, and begins with one of the first; not {item.name!r}"
             )
-        there = registry.registered(item.name)
+        there = registry.listed(item.name)
         if there is not None and there is not item:
             raise InputError(f"{path}: a policy called {item.name!r} is registered already: give yours another name")
         if not callable(item.factory):
@@ -220,15 +219,8 @@ def _as_entry(value: object, name: str, path: str) -> Entry | None:
     if not parameters or parameters[0].kind not in (Argument.POSITIONAL_ONLY, Argument.POSITIONAL_OR_KEYWORD):
         raise InputError(f"{path}: the first parameter of {name} must be the domain")
     needs = tuple(other.name for other in others if other.default is other.empty)
-    title = cleandoc(value.__doc__ or "").partition("\n")[0] or f"a policy of {os.path.basename(path)}"
-    words = {other.name: ParameterWords(_said(value, other.name), "", "") for other in others if other.name not in PARAMETER_HELP}
-    return Entry(name, value, title, os.path.basename(path), regret="-", violation="-", needs=needs, words=words)
-
-
-def _said(factory: object, parameter: str) -> str:
-    """What a factory's docstring says of a parameter, on a line of its own: "name : what it is"."""
-    found = re.search(rf"^ *{re.escape(parameter)} *: *(\S.*)$", cleandoc(factory.__doc__ or ""), re.MULTILINE)
-    return found[1].strip() if found else ""
+    title = title_of(value) or f"a policy of {os.path.basename(path)}"
+    return Entry(name, value, title, os.path.basename(path), regret="-", violation="-", needs=needs)
 
 
 def _guarded(path: str, item: Entry) -> Entry:

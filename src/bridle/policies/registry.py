@@ -1,154 +1,71 @@
-"""The registry: every policy under its name, with its factory, its theorem, its assumptions and its reference.
-
-To add a policy: write one file here that ends in its `ENTRIES`, and add it to `_MODULES`. The checks, the command line and the
-documentation's tables read the registry.
-"""
+"""The registry: every policy under its name, with the function that makes it, its theorem, its assumptions and its reference."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any, cast
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypedDict, cast
 
 import numpy as np
 
 from bridle import records, showing, validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
 from bridle.ops import Array, Scalar
-from bridle.policies import (
-    anytime,
-    bandit1,
-    bandit2,
-    dynamic,
-    experts,
-    guo2022,
-    hutchinson2025,
-    jenatton2016,
-    liakopoulos2019,
-    mahdavi2012,
-    neely2017,
-    optimistic,
-    rate,
-    sarkar2025,
-    sinha2023,
-    sinha2024,
-    sinha2024_ocs,
-    soft,
-    steiner,
-    sun2017,
-    unconstrained,
-    vaze2025,
-    wang2025,
-    yi2021,
-    yi2021_dynamic,
-    yi2022,
-    yi2023,
-    yu2020,
-    yu2026,
-    yuan2018,
-)
 from bridle.policies.common import STATE_CONSTANTS
-from bridle.policies.entry import PARAMETER_HELP, Configuration, Entry, Setting, Theorem, Variant
-from bridle.policies.round_maps import (
-    SETTING_TYPES,
-    SETTINGS,
-    AffineFeatures,
-    RoundTerms,
-    RuleMixture,
-    mixed_by_the_policy,
-    record_of,
-    round_map,
-)
-from bridle.policies.words import ParameterFacts
+from bridle.policies.entry import Entry, Parameter, Theorem, described, parameters_of, title_of
+from bridle.policies.round_maps import AffineFeatures, RoundTerms, RuleMixture, mixed_by_the_policy, record_of, round_map
 from bridle.records import R
 
-__all__ = [
-    "PARAMETER_HELP", "Configuration", "Configured", "Entry", "Parameter", "Setting", "Variant", "constraints_of", "domain_of", "entry",
-    "for_constraints", "learns_constraints", "names", "parameters", "playing_record", "policy", "record_of", "register",
-    "shared_parameters", "with_room",
-]  # fmt: skip
+P = ParamSpec("P")
 
-# The order of the tables: the paper's own, then those it compares itself with.
-_MODULES: tuple[ModuleType, ...] = (
-    sinha2024,
-    sinha2024_ocs,
-    anytime,
-    dynamic,
-    optimistic,
-    soft,
-    rate,
-    experts,
-    mahdavi2012,
-    jenatton2016,
-    sun2017,
-    neely2017,
-    liakopoulos2019,
-    yuan2018,
-    yu2020,
-    yi2021,
-    yi2021_dynamic,
-    yi2022,
-    guo2022,
-    yi2023,
-    sinha2023,
-    vaze2025,
-    hutchinson2025,
-    sarkar2025,
-    yu2026,
-    wang2025,
-    steiner,
-    unconstrained,
-    bandit2,
-    bandit1,
-)  # fmt: skip
-_ENTRIES: dict[str, Entry] = {item.name: item for module in _MODULES for item in module.ENTRIES}
-_OF_THE_LIBRARY = frozenset(_ENTRIES)
+_ENTRIES: dict[str, Entry] = {}
+_OF_THE_LIBRARY: set[str] = set()
 _LOADED: dict[str, Entry] = {}
 """Policies from files of the user's own (`bridle.policies.own`): known by name in this process, and not listed."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a registered policy.
+class Through(TypedDict, total=False):
+    """Through which map a policy's rounds are played.
 
     Parameters
     ----------
-    name : str
-        Its name in Python, in ``--set`` and in JSON.
-    required : bool
-        Whether it must be given.
-    default : object
-        Its value where it is not given; None where that is computed, or where there is none.
-    help : str
-        What it means.
-    unit : str
-        In what it is measured.
-    values : str
-        Which values it takes.
-    absent : str
-        What happens where it is not given and `default` is None.
-    type : str
-        Its annotation.
+    rules
+        How many rules propose actions, or a list of their names, of functions and of policies: mixtures of them are played.
+        Default: the policy decides by itself. Values: a whole number, 1 or above, or a list. Unit: rules.
+    rules_per
+        What has one mixture of the rules. Default: round. Values: round or coordinate (on a box).
+    features
+        How many numbers are known of a round before acting: affine functions of them are played. Default: none.
+        Values: a whole number, 1 or above. Unit: numbers.
     """
 
-    name: str
-    required: bool
-    default: object
-    help: str
-    unit: str = ""
-    values: str = ""
-    absent: str = ""
-    type: str = ""
+    rules: int | Sequence[object] | None
+    rules_per: Literal["round", "coordinate"] | None
+    features: int | None
 
-    def facts(self) -> ParameterFacts:
-        """What is told of it, as JSON."""
-        return {
-            "name": self.name, "required": self.required, "default": self.default, "help": self.help, "unit": self.unit,
-            "values": self.values, "absent": self.absent, "type": self.type,
-        }  # fmt: skip
+
+def registered(**facts: Any) -> Callable[[Callable[P, object]], Callable[P, Configured]]:
+    """Register a function that makes a policy's record; `facts` are fields of its `Entry`.
+
+    The policy has the function's name, with ``-`` for ``_``, and the first line of its docstring as its title. From then on the function
+    makes what `policy` makes of that name.
+    """
+
+    def decorate(factory: Callable[P, object]) -> Callable[P, Configured]:
+        name = factory.__name__.replace("_", "-")
+        _ENTRIES[name] = Entry(name, cast(Any, factory), title_of(factory), **facts)
+        _OF_THE_LIBRARY.add(name)
+
+        @wraps(factory)
+        def make(*args: P.args, **settings: P.kwargs) -> Configured:
+            return cast(Any, policy)(name, *args, **settings)  # type: ignore[no-any-return]
+
+        return make
+
+    return decorate
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +229,7 @@ def known(name: str) -> bool:
     return name in _LOADED or name in _ENTRIES
 
 
-def registered(name: str) -> Entry | None:
+def listed(name: str) -> Entry | None:
     """The entry that is registered under this name, if there is one."""
     return _ENTRIES.get(name)
 
@@ -365,16 +282,12 @@ def know(item: Entry) -> None:
 
 
 def parameters(name: str) -> list[Parameter]:
-    """The parameters of the policy of this name, from its factory's signature and `bridle.policies.words`.
+    """The parameters of the policy of this name, as its function and that function's docstring have them.
 
-    >>> [p.unit for p in parameters("anytime") if p.name in ("margin", "hold")]
-    ['action', 'rounds']
+    >>> [p.unit for p in parameters("anytime") if p.name in ("margin", "drift")]
+    ['action', 'action']
     """
-    item = entry(name)
-    return [
-        _described(item, p.name, str(p.annotation), p.default is p.empty, None if p.default is p.empty else p.default)
-        for p in list(inspect.signature(item.factory).parameters.values())[1:]
-    ]
+    return parameters_of(entry(name).factory)[1:]
 
 
 def shared_parameters(name: str) -> list[Parameter]:
@@ -385,24 +298,16 @@ def shared_parameters(name: str) -> list[Parameter]:
     >>> [p.name for p in shared_parameters("anytime")]
     ['rules', 'rules_per', 'features']
     """
-    own, item = {p.name for p in parameters(name)}, entry(name)
-    taken = () if item.tries_points else SETTINGS
-    return [_described(item, each, SETTING_TYPES[each], False, None) for each in taken if each not in own]
-
-
-def _described(item: Entry, name: str, annotation: str, required: bool, default: object) -> Parameter:
-    words = item.words_for(name)
-    absent = words.absent if default is None and not required else ""
-    return Parameter(name, required, default, words.meaning, words.unit, words.values, absent, annotation)
+    own, shared = {p.name for p in parameters(name)}, described(Through)
+    types = {} if entry(name).tries_points else Through.__annotations__
+    return [Parameter(each, False, None, type=str(types[each]), **shared[each]) for each in types if each not in own]
 
 
 @validate.computed
 def policy(name: str, domain: Domain, **settings: object) -> Configured:
-    """The policy registered as `name`, on a domain, with its own parameters.
+    """Make the policy registered as `name` on a domain, with its own parameters.
 
-    ``bridle policies NAME`` lists the parameters of one policy with meaning, unit, default and range; ``bridle.policies.document(NAME)``
-    gives
-    the same as text, and editors complete them.
+    Each policy of the library is also a function with its own signature: ``bridle.policies.anytime(domain, window=500)``.
 
     Parameters
     ----------
@@ -411,36 +316,28 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     domain : Domain
         Where decisions are made: a set of actions such as ``bridle.Ball(2)``.
     **settings : object
-        Parameters of the policy. A list for a numeric one makes a sweep: one record that stands for as many runs. Every policy also takes
-        `rules` (mixtures of what rules propose are played), `rules_per` and `features` (affine functions of what is known are played).
-
-    Returns
-    -------
-    Configured
-        The policy with these parameters, for `bridle.play` and `bridle.Session`.
-
-    Raises
-    ------
-    InputError
-        The name or a parameter is unknown, one that must be given is missing, or a value is out of range.
+        Parameters of the policy; `bridle policies NAME` lists them. A list for a numeric one makes a sweep: one record that stands for as
+        many runs. Most policies also take `rules`, `rules_per` and `features` (`bridle.policies.Through`).
 
     Examples
     --------
     >>> import bridle
     >>> policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=1.0).name
     'sinha2024'
-    >>> policy("anytime", bridle.Box(0.0, 40.0, dim=1), rules=["ewma", "seasonal"]).domain.dim
+    >>> bridle.policies.anytime(bridle.Box(0.0, 40.0, dim=1), rules=["ewma", "seasonal"]).domain.dim
     2
     """
     item = entry(name)
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
         raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     by_name = {p.name: p for p in parameters(name)}
-    through = round_map(domain, **{key: settings.pop(key) for key in SETTINGS if key in settings and key not in by_name})
+    through = round_map(domain, **{key: settings.pop(key) for key in Through.__annotations__ if key in settings and key not in by_name})
     own = isinstance(through, RuleMixture) and item.mixed is not None
     through = mixed_by_the_policy(through) if isinstance(through, RuleMixture) and own else through
     domain = domain if through is None or own else through.inner
     for key in settings:
+        if key in item.dropped:
+            raise InputError(f"policy {name} no longer has a parameter {key}: {item.dropped[key]}")
         validate.one_of(f"parameter of policy {name}", key, by_name)
     missing = [p.name for p in by_name.values() if p.required and settings.get(p.name) is None]
     if missing:

@@ -47,12 +47,6 @@ from bridle.domains import Box, Product, Simplex
 from bridle.domains.closed_form import BoxSet
 from bridle.ops import Array
 
-SETTING_TYPES = {"rules": "int | Sequence[object] | None", "rules_per": "str | None", "features": "int | None"}
-"""The parameters of `bridle.policy` that say through which maps the rounds are played, with their types; every policy takes them."""
-
-SETTINGS = tuple(SETTING_TYPES)
-"""Their names."""
-
 KEYWORDS = ("rules", "features")
 """Under which name a caller says, before each round, what its map is made of."""
 

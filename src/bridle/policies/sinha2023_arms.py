@@ -1,6 +1,6 @@
 """BanditQ with bandit feedback: one arm is pulled a round, its reward is all that is seen, and each arm is promised a rate.
 
-As in `bridle.policies.sinha2023` costs are f_t(x) = -<r_t, x> with rewards between 0 and R, on the simplex of mass m, and constraints
+As in `bridle.policies._sinha2023` costs are f_t(x) = -<r_t, x> with rewards between 0 and R, on the simplex of mass m, and constraints
 g_{t,i}(x) = lam_i - r_{t,i} x_i, one for each of N arms. The policy draws arm i with the chance x_{t,i} / m and plays its corner m e_i,
 where the values tell the reward of this arm, and the rates of all. With F = R m, and the queues Q of the round before,
 

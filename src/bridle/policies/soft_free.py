@@ -29,7 +29,7 @@ Guarantee: `observed_regret` and `observed_violation`, after every round, agains
     closed forms are `learner_bound`, `queue_bound`, `lost_bound`: O(T^{3/4}) up to logarithms where gradients are bounded and values do not
     vanish. With room to spare `price_bound` (one limit): violation O(sqrt(T log T)), regret O(sqrt(T) log T). With errors of mean 0 in the
     values both lines hold in expectation; `unforeseen_bound` is what limits drawn anew each round, or errors in gradients, add. Not
-    O(sqrt(T)) without room to spare: the form with constants has that (`bridle.policies.soft`).
+    O(sqrt(T)) without room to spare: the form with constants has that (`bridle.policies._soft`).
 Reference: bridle (this file).
 
 Proof. *Decisions.* Fix an epoch (between two changes of s), u in X and u' = z + s (u - z), which is in X and within s D of z. P_X, and the
