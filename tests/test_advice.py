@@ -325,7 +325,7 @@ def test_the_command_says_what_the_function_says(run, tmp_path):
     assert found.snippet in out
     assert f"Use anytime: {found.why}." in out
     assert f"Guarantee. {found.guarantee}" in out
-    assert "  modulus: strong convexity of the costs" in out
+    assert "  modulus: Strong convexity of the costs" in out
     assert f"Note: {advice.LATE_NOTE}." in out
     assert out.endswith(f"facts written to {path}\n")
     facts = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""Every public name says what it is, what it takes, what it gives and how it is used: all of them, counted."""
+"""Every public name says what it is and shows how it is used; what it says of its parameters is true."""
 
 from __future__ import annotations
 
@@ -93,11 +93,8 @@ class Half(NamedTuple):
 def test_what_is_missing_is_named():
     assert sorted(missing_of_class("Half", Half, __name__)) == [
         "Half describes a parameter c, which it does not have",
-        "Half does not say what its parameter b means",
         "Half has no example",
         "Half.added does not begin with one line that ends in a full stop",
-        "Half.added does not say what it returns",
-        "Half.added does not say what its parameter more means",
     ]
 
 
@@ -111,19 +108,12 @@ def documented(x: float, *rest: float, **more: float) -> float:
     *rest : float
         Others.
     **more : float
-
-    Returns
-    -------
-    float
     """
     return x + sum(rest) + sum(more.values())
 
 
-def test_a_parameter_without_a_word_is_missing():
-    assert list(missing("f", documented)) == [
-        "f does not say what its parameter **more means",
-        "f: nothing is said of float under Returns",
-    ]
+def test_a_name_without_a_word_is_missing():
+    assert list(missing("f", documented)) == ["f: nothing is said of **more under Parameters"]
     assert list(missing("g", lambda x: x)) == ["g has no docstring"]
 
 
@@ -150,7 +140,7 @@ def test_a_default_that_is_told_is_the_one_that_is_taken():
 
 def test_sections_and_entries_are_taken_apart():
     text = inspect.cleandoc(documented.__doc__ or "")
-    assert list(sections(text)) == ["", "Parameters", "Returns"]
+    assert list(sections(text)) == ["", "Parameters"]
     assert entries(sections(text)["Parameters"]) == {"x": "A number.", "*rest": "Others.", "**more": ""}
 
 

@@ -296,7 +296,7 @@ def test_every_mutant_that_may_survive_is_in_the_source(plan):
 
 def test_every_mutant_with_a_name_is_in_the_source(plan):
     plans = importlib.import_module("mutation_plan")
-    assert sum(map(len, plans.named_mutants(plan).values())) == len(plan.named) >= 11
+    assert sum(map(len, plans.named_mutants(plan).values())) == len(plan.named) >= 9
 
 
 def test_every_group_mutates_something_with_tests_that_are_there(plan):

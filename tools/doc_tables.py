@@ -13,23 +13,20 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import bridle
 from bridle import advice, policies
-from bridle.cli.listing import PolicyFacts, all_policies, all_problems, parameter_names
+from bridle.cli.listing import Facts, all_policies, all_problems, parameter_names
 from bridle.policies._rate import rate
 from bridle.policies.levels import most_violations
-
-if TYPE_CHECKING:
-    from bridle.problems import ProblemFacts
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ROOT / "benchmarks" / "policies.json"
 """Microseconds a round by policy and engine, as `benchmarks/policies.py` measured them."""
 
 
-def policies_markdown(rows: Sequence[PolicyFacts], measured: Mapping[str, Mapping[str, float]]) -> str:
+def policies_markdown(rows: Sequence[Facts], measured: Mapping[str, Mapping[str, float]]) -> str:
     """The policies as the table of docs/policies.md; `measured` holds microseconds a round by policy and engine."""
     head = ("name", "what", "regret", "violation", "constraints", "assumes", "needs", "sees", "a round", "us, python / jax", "reference")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -60,7 +57,7 @@ COUNTED = {"rate": f"at most at_most T + {MORE:.0f} rounds, given `safe`"}
 """What is proved of violations where it is a count of rounds, no order of growth: `levels.most_violations`."""
 
 
-def first_markdown(rows: Sequence[PolicyFacts]) -> str:
+def first_markdown(rows: Sequence[Facts]) -> str:
     """The table of README.md: six policies, when to use each, its bounds, and what it must be told."""
     facts = {row["name"]: row for row in rows}
     lines = ["| policy | use it when | regret | violation | must be told |", "|---|---|---|---|---|"]
@@ -71,7 +68,7 @@ def first_markdown(rows: Sequence[PolicyFacts]) -> str:
     return "\n".join(lines)
 
 
-def problems_markdown(rows: Sequence[ProblemFacts]) -> str:
+def problems_markdown(rows: Sequence[Facts]) -> str:
     """The problems as the table of the documentation."""
     lines = ["| name | what | x, f and g | parameters |", "|---|---|---|---|"]
     for row in rows:

@@ -411,7 +411,8 @@ def _policy(rule: Rule, answers: Answers) -> Advice:
     if item.regret == item.violation == "-":  # what is proved is no order of growth
         orders = [_proved(item.factory)]
     guarantee = " ".join([*orders, f"{item.reference}."])
-    needs = {p.name: p.help for p in parameters.values() if p.name in settings}
+    helps = {p.name: p.help for p in [*parameters.values(), *policies.shared_parameters(rule.use)]}
+    needs = {name: helps[name] for name in settings}
     notes = [rule.note] * bool(rule.note) + _notes(rule, answers, settings)
     return Advice(rule.use, rule.why, guarantee, item.assumptions(), needs, told, notes, _snippet(rule, answers, settings))
 

@@ -56,7 +56,7 @@ def test_every_statement_of_algorithm_1_names_its_line(game):
         assert note, statement
         assert function_at(note["file"], int(note["line"])) == note["function"], statement
     files = {NOTE.search(statement)["file"] for statement in statements}
-    assert {"policies/sinha2024.py", "functions/affine.py", "domains/closed_form.py"} <= files
+    assert {"policies/_sinha2024.py", "functions/affine.py", "domains/closed_form.py"} <= files
 
 
 @pytest.mark.parametrize("target", ["numba", "jax", "cuda"])
@@ -81,7 +81,7 @@ def test_what_is_compiled_has_no_notes(game, monkeypatch):
     bridle.play(*game, engine="numba")
     (source,) = sources
     assert ".py:" not in source.text()
-    assert ".py:" in source.function(lambda origin: "policies/sinha2024.py:1")
+    assert ".py:" in source.function(lambda origin: "policies/_sinha2024.py:1")
 
 
 def test_rounds_that_were_there_before_are_explained_too():

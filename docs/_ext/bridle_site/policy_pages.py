@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bridle import policies
-from bridle.cli.listing import FullPolicyFacts, full_policy
+from bridle.cli.listing import Facts, full_policy
 from bridle_site import module_text, pictures, rst
 from bridle_site.docstrings import plain_line
 from bridle_site.parameter_table import parameter_table
@@ -93,7 +93,7 @@ def order(text: str) -> str:
     return plain_line(text) if text != "-" else "none"
 
 
-def fact_table(facts: FullPolicyFacts) -> list[str]:
+def fact_table(facts: Facts) -> list[str]:
     """What a reader wants to know first."""
     sharper = ["a sharper bound with Slater's condition"] if facts["slater"] == "sharper" else []
     rows = [

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bridle import problems
 from bridle.cli.listing import full_problem
-from bridle.problems import _factory, problem_names
+from bridle.problems import problem_names
 from bridle_site import pictures, rst
 from bridle_site.docstrings import plain_line
 from bridle_site.module_text import paragraphs
@@ -52,7 +53,7 @@ def index(names: list[str]) -> list[str]:
 def page(name: str) -> list[str]:
     """The page of one problem."""
     facts, game = full_problem(name), pictures.of_problem(name)
-    _, _, model = inspect.cleandoc(_factory(name).__doc__ or "").partition("\n\n")
+    _, _, model = (inspect.getdoc(getattr(problems, name.replace("-", "_"))) or "").partition("\n\n")
     model = model.partition("Parameters\n---")[0]
     return [
         *rst.heading(name, "="),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,18 @@ import numpy as np
 
 import bridle
 from bridle import policies
-from bridle.problems import _factory
+from bridle.problems import problem_facts
 
-UNCONSTRAINED = tuple(item.name for item in inspect.getmodule(policies.entry("ogd").factory).ENTRIES)  # type: ignore[union-attr]
+UNCONSTRAINED = tuple(
+    name for name in policies.names() if policies.entry(name).factory.__module__ == policies.entry("ogd").factory.__module__
+)
 HORIZONS = {"lower-bound": 200, "portfolio": 200, "fair-classifier": 200}
 """The first has as many coordinates as rounds; of the others the best action in hindsight takes long to find."""
 
 
 def problem_settings(name: str) -> dict[str, Any]:
     """With what a problem is played for its picture."""
-    parameters = inspect.signature(_factory(name)).parameters
+    parameters = {p.name: p for p in problem_facts(name).parameters}
     settings: dict[str, Any] = {}
     if "dim" in parameters and isinstance(parameters["dim"].default, int) and "domain" in parameters:
         settings["dim"] = 3

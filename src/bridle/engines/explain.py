@@ -6,7 +6,7 @@ Nothing of this is in what is compiled: a line that moves must not change the na
 >>> problem = bridle.problem("halfspaces", horizon=100, dim=3)
 >>> text = explain(bridle.policy_for("sinha2024", problem), problem)
 >>> print(*[line for line in text.splitlines() if "Lyapunov.weigh" in line][:1])  # doctest: +ELLIPSIS
-        v... = ...  # policies/sinha2024.py:... (Lyapunov.weigh)
+        v... = ...  # policies/_sinha2024.py:... (Lyapunov.weigh)
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ the simplices). c^2 is the sum of 4 + ln K over the simplices, lam = 1/(2 c^2), 
 dist_t = (g_t)^+ / |grad g_t| (of several constraints the largest) and n_t = grad g_t / |grad g_t|:
 
     Q_t = Q_{t-1} + dist_t^2,      v_t = V grad f_t(x_t) + 2 lam e^{lam Q_t} dist_t n_t
-    AdaHedge steps on v_t; then its losses grow by mu n_t, with the largest mu for which it still is on or outside the halfspace
-    <n_t, x> <= <n_t, x_t> - g_t / |grad g_t|; then likewise for those of the last 20 violated halfspaces that it still violates, the
-    farthest first
+
+AdaHedge steps on v_t. Then its losses grow by mu n_t, with the largest mu for which it still is on or outside the halfspace
+<n_t, x> <= <n_t, x_t> - g_t / |grad g_t|; then likewise for those of the last 20 violated halfspaces that it still violates, the
+farthest first.
 
 Between limits it goes back to the cheapest corner sooner than projections do: where limits are rare and strong, Euclid's form violates
 less.

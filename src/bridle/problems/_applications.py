@@ -123,7 +123,7 @@ def portfolio(
     known
         Limits are told before each decision, and kept.
     relatives
-        The file has price relatives, not prices. Default: what the data set is known to have.
+        Whether the file has price relatives, not prices. Default: what the data set is known to have. Values: True or False.
     """
     multiple, told = validate.positive("risk", risk), switch("known", known)
     of_relatives = None if relatives is None else bool(switch("relatives", relatives))

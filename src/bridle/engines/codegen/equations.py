@@ -65,7 +65,7 @@ def kind_of(var: Variable) -> str:
 
 
 def line_of(equation: Equation) -> str:
-    """The line that traced to an equation, as in ``policies/sinha2024.py:91 (Lyapunov.weigh)``; empty where it is not known.
+    """The line that traced to an equation, as in ``policies/_sinha2024.py:91 (Lyapunov.weigh)``; empty where it is not known.
 
     It is the innermost one of an algorithm: lines of JAX, of `bridle.ops` and of the engines are passed over while there is another.
     """
