@@ -8,8 +8,10 @@ never a policy.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypedDict, TypeVar, cast, runtime_checkable
+from functools import cache
+from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, cast, runtime_checkable
 
 from bridle import ops
 from bridle.ops import Array, Scalar
@@ -364,17 +366,9 @@ class Potential(Protocol):
 class Policy(Protocol[S]):
     """An algorithm for constrained online convex optimisation: it updates on the feedback of each round.
 
-    It may offer more, which a `Session` then uses: ``alarm(state)`` is an `Alarm` where an assumption is broken, else None (bare text
-    counts as an alarm that voids every bound); ``certified_regret(state)`` is the upper bound on regret that its proof gives for what has
-    happened, and ``certified_squares(state, squares, gain)`` that on squared violation; ``price(state)`` is what one more unit of each
-    limit seems to be worth in cost, or None; ``halfspace(feedback)`` and ``steer(state, A, b)`` let copies of it share what each has found;
-    ``move(state, x)`` is the state with x in place of its next decision, or None where that cannot be.
-
-    ``each`` is an array as long as a round must have constraints, where not any number will do, or None where the first feedback with some
-    says how many, of which ``learned(state)`` tells; ``compiled`` is False where it runs on the
-    Python engine only; ``only_limits`` is True where its `lipschitz` is about the constraints alone. ``weigh(state, g)`` and
-    ``follow(state, weights, grad)`` let an adapter do with one gradient a round, unless ``one_gradient`` is False; ``violated_only`` is
-    True where the gradient of a satisfied constraint makes no difference.
+    What else it can do is said by the protocols below it, such as `Certifies`; `capability` asks. A record may also have ``compiled``,
+    False if it runs on the Python engine only, and ``each``, an array as long as a round must have constraints, or None if the first
+    feedback with some says how many, which ``learned(state)`` then tells.
     """
 
     def init(self, x1: Array) -> S: ...
@@ -382,6 +376,174 @@ class Policy(Protocol[S]):
     def decide(self, state: S) -> Array: ...
 
     def update(self, state: S, feedback: Feedback) -> S: ...
+
+
+class Certifies(Protocol):
+    """What the state of a policy says of the rounds so far."""
+
+    def alarm(self, state: Any) -> Alarm | str | None:
+        """Which assumption the state shows to be broken; a bare text voids every bound."""
+        return None
+
+    def certified_regret(self, state: Any) -> float | None:
+        """The most that regret can be after these rounds, by the policy's own proof."""
+        return None
+
+    def price(self, state: Any) -> Array | None:
+        """What one more unit of each limit seems to be worth in cost."""
+        return None
+
+
+class CertifiesSquares(Protocol):
+    """A policy whose own proof bounds squared violation."""
+
+    @abstractmethod
+    def certified_squares(self, state: Any, squares: float, gain: float) -> float | None:
+        """The most that it can be: `squares` are those of cost gradients, `gain` the most that an action can gain."""
+
+
+class Hintable(Protocol):
+    """A policy that uses predictions of the round."""
+
+    @abstractmethod
+    def hinted(self, state: Any, hint: Hint) -> Any:
+        """The state before its next decision, told what to expect."""
+
+
+class TriesPoints(Protocol):
+    """A policy that sees values alone, at points that it tries: its `update` takes a `Tried`."""
+
+    @abstractmethod
+    def points(self, state: Any) -> Array:
+        """The n points that are tried in the round, ``(..., n, d)``; the adversary knows `decide(state)`, and not the points."""
+
+    def passed_over(self, state: Any) -> Any:
+        """The state after a round that was played and whose values will never come."""
+        return state
+
+
+class CountsRates(Policy[Any], Protocol):
+    """A policy whose limits are on how often: they need not hold in every round."""
+
+    @abstractmethod
+    def tally(self, state: Any) -> Any:
+        """What its limits have counted, a `bridle.policies.levels.Tally`."""
+
+    def update_played(self, state: Any, feedback: Feedback, played: Array) -> Any:
+        """The state after a round in which something else was played: `played` are the limits' values there, which are what counts."""
+        return self.update(state, feedback)
+
+
+class LearnsLate(Protocol):
+    """A policy that is itself fed with feedback that comes late, where others play in copies."""
+
+    @abstractmethod
+    def made(self, state: Any) -> Any:
+        """What the next decision is made of, as a record."""
+
+    @property
+    @abstractmethod
+    def update_late(self) -> Callable[..., Any]:
+        """``update_late(state, feedback, made, others)``: feedback on a decision made earlier, while `others` more rounds wait."""
+
+
+class MixesParts(Protocol):
+    """A policy that plays a mixture of named parts of its own."""
+
+    @property
+    @abstractmethod
+    def mixed(self) -> tuple[str, ...]:
+        """The names of the parts."""
+
+    @abstractmethod
+    def weights(self, state: Any) -> Array:
+        """What each of them is worth at present."""
+
+
+class Movable(Protocol):
+    """A policy or a learner whose proof measures progress by the distance to the comparator, so that its decision may be moved."""
+
+    @abstractmethod
+    def move(self, state: Any, x: Array) -> Any:
+        """The state with x in place of its next decision, no farther from any action that counts; None if that cannot be."""
+
+    def metric(self, state: Any) -> Array | None:
+        """The matrix of the norm of that distance; None for the Euclidean one."""
+        return None
+
+
+class SharesCuts(Protocol):
+    """A policy whose copies share the halfspaces that each has found."""
+
+    @abstractmethod
+    def halfspace(self, feedback: Feedback) -> tuple[Array, Any] | None:
+        """A halfspace that holds every feasible action, from a round's feedback."""
+
+    @abstractmethod
+    def steer(self, state: Any, A: Array, b: Array) -> Any:
+        """The state before its next decision, moved onto such halfspaces."""
+
+
+class Surrogate(Protocol):
+    """A policy that needs one gradient a round, that of its surrogate: an adapter then does one backward pass."""
+
+    @property
+    @abstractmethod
+    def weigh(self) -> Callable[..., Any]:
+        """``weigh(state, g)``: the surrogate's weights on the cost and on the constraints."""
+
+    @property
+    @abstractmethod
+    def follow(self) -> Callable[..., Any]:
+        """``follow(state, weights, grad)``: the state after the surrogate's gradient."""
+
+    @property
+    def one_gradient(self) -> bool:
+        """Whether this record needs no more than that."""
+        return True
+
+    @property
+    def violated_only(self) -> bool:
+        """Whether the gradient of a satisfied constraint makes no difference."""
+        return False
+
+
+C = TypeVar("C")
+
+
+def capability(record: object, kind: type[C]) -> C | None:
+    """The record as one with this capability, or None if it does not have it.
+
+    It has it if its type has all the abstract members; the capability itself answers for the others that it lacks.
+
+    >>> import bridle
+    >>> optimistic, adagrad = (bridle.policy(name, bridle.Ball(2)).record for name in ("optimistic", "adagrad"))
+    >>> capability(optimistic, Hintable) is optimistic, capability(adagrad, Hintable)
+    (True, None)
+    >>> capability(adagrad, Certifies).alarm(None)  # it knows of none
+    """
+    lacking = _lacking(cast(Any, type(record)), cast(Any, kind))
+    return None if lacking is None else cast(C, _Completed(record, kind) if lacking else record)
+
+
+@cache
+def _lacking(cls: Any, kind: Any) -> frozenset[str] | None:
+    """The members of a capability that it answers for itself where the type does; None if the type does not have the capability."""
+    members = {name for name in vars(kind) if not name.startswith("_")}
+    lacking = frozenset(name for name in members if not hasattr(cls, name))
+    required: frozenset[str] = vars(kind)["__abstractmethods__"]
+    return None if lacking == members or lacking & required else lacking
+
+
+class _Completed:
+    """A record, with what a capability says where the record says nothing."""
+
+    def __init__(self, record: object, kind: type) -> None:
+        self._record, self._kind = record, kind
+
+    def __getattr__(self, name: str) -> Any:
+        record = self._record
+        return getattr(record, name) if hasattr(record, name) else vars(self._kind)[name].__get__(record)
 
 
 class Adversary(Protocol[S_co]):
@@ -447,7 +609,7 @@ class Values(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What a policy with ``points`` is shown of a round: values at the points that it tried, one after the other.
+    """What a policy that `TriesPoints` is shown of a round: values at the points that it tried, one after the other.
 
     All of them were played: the round is charged the average of its costs, and of its violations. So `f` is the average cost, `x` the
     average of the points, and `g` has one row for each point, unless there is one point alone.
@@ -586,12 +748,13 @@ def _holds_several(function: Function) -> bool:
 
 
 def revealed(policy: Policy[S], state: S, x: Array, chosen: Round) -> Feedback:
-    """What a policy is shown of a round: its feedback at the decision x, or a `Tried` at the points that it tries, where it has ``points``.
+    """What a policy is shown of a round: its feedback at the decision x, or a `Tried` if it `TriesPoints`.
 
     The adversary knows x when it chooses. Where a policy tries points around x at random, it does not know these. Who passes it on asks
     both kinds for `x`, `f`, `g`, `modulus` and `round` alone.
     """
-    return cast(Feedback, chosen.tried_at(policy.points(state))) if hasattr(policy, "points") else chosen.reveal(x)
+    tries = capability(policy, TriesPoints)
+    return chosen.reveal(x) if tries is None else cast(Feedback, chosen.tried_at(tries.points(state)))
 
 
 def tried(feedback: Feedback | Tried) -> tuple[Values, ...]:
@@ -652,11 +815,12 @@ class Alarm(NamedTuple):
 
 
 def alarm_of(policy: object, state: object) -> Alarm | None:
-    """What a policy says of a broken assumption; None if it says nothing, or has no ``alarm``.
+    """What a policy says of a broken assumption; None if it says nothing.
 
     A policy that answers with bare text does not say which bounds survive: none is promised.
     """
-    answer = policy.alarm(state) if hasattr(policy, "alarm") else None
+    certifies = capability(policy, Certifies)
+    answer = None if certifies is None else certifies.alarm(state)
     if isinstance(answer, Alarm):
         return answer
     return Alarm(str(answer), voids_bound=True) if answer else None

@@ -13,7 +13,7 @@ import bridle
 from bridle import engines
 from bridle.core import Unavailable
 from bridle.engines.round import BlockRounds, BlockTotals, BlockValues, Collect, SingleRun
-from bridle.game.totals import Summing
+from bridle.game.totals import summing
 from bridle.problems.dealing import deal_blocks, player
 from helpers.engine_agreement import ROUNDS, agree
 from helpers.instances import make_domain
@@ -214,7 +214,7 @@ def test_a_block_is_what_is_collected(name, collect):
     """The Python engine returns every round: it has no totals of its own."""
     problem, rounds = bridle.problem("halfspaces", horizon=7, dim=3, constraints=2), 7
     policy = bridle.policy_for("sinha2024", problem).record
-    policy = Summing(policy, np.zeros(2)) if collect is Collect.TOTALS else policy
+    policy = summing(policy, np.zeros(2)) if collect is Collect.TOTALS else policy
     adversary, start, draws = player(problem.adversary), problem.domain.center(), next(deal_blocks(problem.adversary, 0, rounds, 3))
     marks = np.array([2, 7]) if collect is Collect.TOTALS else None
     run = SingleRun(policy, adversary, policy.init(start), adversary.init(), draws)

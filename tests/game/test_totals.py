@@ -7,7 +7,7 @@ import pytest
 
 import bridle
 from bridle import records
-from bridle.game.totals import RunningTotals, Summing, Totals, accumulate, empty
+from bridle.game.totals import RunningTotals, Totals, accumulate, empty, summing
 
 ADDED = ("rounds", "cost", "hard", "soft", "squared", "worst")  # sums of the rounds' terms in their order: equal to the last digit
 
@@ -80,7 +80,7 @@ def test_the_count_stops_before_a_round_that_is_not_finite(bad):
 def test_a_policy_that_sums_says_what_a_trace_says():
     problem = bridle.problem("halfspaces", horizon=40, dim=3)
     trace = bridle.play(bridle.policy_for("sinha2024", problem), problem)
-    policy = Summing(trace.policy.record, np.zeros(trace.totals.hard.shape[-1]))
+    policy = summing(trace.policy.record, np.zeros(trace.totals.hard.shape[-1]))
     state = policy.init(trace.x1)
     for block in trace.blocks():
         for t in range(len(next(iter(records.leaves(block).values())))):

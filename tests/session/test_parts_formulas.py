@@ -19,11 +19,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 class Proving:
     """A policy that stays where it is, on a disk of radius 2; `regret`, `squares` and `alarm` are what it says of itself."""
 
+    def __new__(cls, *said: Any, **more: Any) -> Any:
+        methods = {name: staticmethod(value) for name, value in more.items() if callable(value)}
+        return object.__new__(type(cls.__name__, (cls,), methods))
+
     def __init__(self, regret: Any = None, squares: Any = None, alarm: Any = None, **more: Any) -> None:
         self.domain, self.asked = bridle.Ball(2, radius=2.0), []
         self.regret, self.squares, self.said = regret, squares, alarm
-        for name, value in more.items():
-            setattr(self, name, value)
 
     def init(self, x1: Any) -> Any:
         return (x1,)
@@ -48,8 +50,9 @@ class Proving:
 class Theorem:
     """A registered policy's entry that remembers what its theorem was asked."""
 
-    def __init__(self, *bounds: Bound, time_varying: bool = True, **parameters: Any) -> None:
-        self.bounds, self.parameters, self.entry = list(bounds), parameters, SimpleNamespace(time_varying=time_varying)
+    def __init__(self, *bounds: Bound, time_varying: bool = True, only_limits: bool = False, **parameters: Any) -> None:
+        self.bounds, self.parameters = list(bounds), parameters
+        self.entry = SimpleNamespace(time_varying=time_varying, only_limits=only_limits)
         self.asked: list[tuple[dict[str, Any], float]] = []
 
     def bound(self, constants: Any, t: float) -> Bound:
@@ -120,7 +123,7 @@ def test_which_alarm_ends_a_bound():
 
 def test_the_longest_gradient_of_what_lipschitz_is_about():
     assert parts_of(session_of(Proving())).longest_gradient == near(3.0)
-    assert parts_of(session_of(Proving(only_limits=True))).longest_gradient == near(0.5)
+    assert parts_of(session_of(Proving()))._replace(configured=Theorem(only_limits=True)).longest_gradient == near(0.5)
     assert parts_of(session_of(Proving()))._replace(ledger=None).longest_gradient is None
     steep = bridle.Session(Proving())
     steep.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 7.0])
@@ -237,21 +240,20 @@ def test_what_a_dropped_round_may_add():
     assert parts.charge() == (near(2 * 3.0 * 4.0), near(0.5 * 4.0), False)
     for told, expected in ((5.0, (40.0, 20.0, True)), (1.0, (24.0, 4.0, True))):
         assert parts._replace(configured=Theorem(lipschitz=told)).charge() == near(expected)
-    parts = parts._replace(configured=Theorem(lipschitz=5.0))
-    only = parts._replace(record=Proving(only_limits=True))  # what was declared is about the constraints alone
+    only = parts._replace(configured=Theorem(lipschitz=5.0, only_limits=True))  # what was declared is about the constraints alone
     assert only.charge() == (near(24.0), near(20.0), False)
     assert parts._replace(ledger=None).charge() == (0.0, 0.0, True)
 
 
 def test_a_charge_for_constraints_alone():
-    session = session_of(Proving(only_limits=True))
+    session = session_of(Proving())
     ticket = session.ask()
     session.observe(f=0.0, df=[3.0, 0.0], ticket=ticket, partial=True)
     session.forget(ticket)
     parts = parts_of(session)
     assert tuple(parts.pending.lost) == (0, 1)
     assert parts.charge() == (0.0, near(2.0), False)
-    assert parts._replace(configured=Theorem(lipschitz=5.0)).charge() == (0.0, near(20.0), True)
+    assert parts._replace(configured=Theorem(lipschitz=5.0, only_limits=True)).charge() == (0.0, near(20.0), True)
 
 
 # --- the theorem ------------------------------------------------------------------------------------------------------------------------

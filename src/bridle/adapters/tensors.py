@@ -11,7 +11,7 @@ import numpy as np
 
 from bridle import domains, ops, validate
 from bridle.adapters import missing
-from bridle.core import Domain, Feedback, InputError
+from bridle.core import Domain, Feedback, InputError, Surrogate, capability
 
 try:
     import torch
@@ -111,7 +111,7 @@ def domain_of(groups: Sequence[dict[str, Any]], around: str) -> tuple[list[torch
 
 def one_pass(record: object) -> bool:
     """Whether a round of the policy needs no gradient but the weighted surrogate's."""
-    return hasattr(record, "weigh") and bool(getattr(record, "one_gradient", True))
+    return (surrogate := capability(record, Surrogate)) is not None and bool(surrogate.one_gradient)
 
 
 def updated(
@@ -125,7 +125,8 @@ def updated(
 ) -> object:
     """The policy's state after a round at `x`: by one backward pass where that will do, else by one for each function that counts."""
     (cost, *limits), values = functions, torch.tensor(g).to(x)
-    if one_pass(record):
+    surrogate = capability(record, Surrogate)
+    if surrogate is not None and surrogate.one_gradient:
         if hasattr(record, "each"):  # every constraint has a weight of its own
             shares = record.weigh(state, values)
             parts = [(shares.cost, cost), *zip(shares.constraint.tolist(), limits, strict=True)]
@@ -134,9 +135,10 @@ def updated(
             shares = record.weigh(state, g[worst])
             parts = [(shares.cost, cost), (shares.constraint, limits[worst])]
         with torch.enable_grad():
-            surrogate = sum(weight * part for weight, part in parts if weight != 0.0)
-        return record.follow(state, shares, gradient("the weighted cost and constraints", surrogate, weights, last=True))
-    needed = [i for i, value in enumerate(g) if value > 0.0 or not getattr(record, "violated_only", False)]
+            weighted = sum(weight * part for weight, part in parts if weight != 0.0)
+        return record.follow(state, shares, gradient("the weighted cost and constraints", weighted, weights, last=True))
+    only = surrogate is not None and surrogate.violated_only
+    needed = [i for i, value in enumerate(g) if value > 0.0 or not only]
     df, dg = gradient("cost", cost, weights, last=not needed), x.new_zeros((len(g), len(x)))
     for i in needed:
         dg[i] = gradient(f"constraints[{i}]", limits[i], weights, last=i == needed[-1])

@@ -35,7 +35,7 @@ from bridle.adapters.rate_limits import (
 from bridle.adapters.step_values import functions
 from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, torch, updated
 from bridle.adapters.wrapped import Wrapping, both
-from bridle.core import InputError
+from bridle.core import InputError, TriesPoints, capability
 from bridle.engines.round import check_compiled
 from bridle.ops import Scalar
 
@@ -144,7 +144,7 @@ class ConstrainedOptimizer(LimitedOptimizer):
         self._begin(policies.policy(policy, self._domain, **settings))
 
     def _begin(self, policy: policies.Configured) -> None:
-        if hasattr(policy.record, "points"):
+        if capability(policy.record, TriesPoints):
             raise InputError(f"policy {policy.name} sees values alone, at points that it tries itself: an optimizer has gradients")
         check_compiled(policy.record)  # what solves a program in NumPy cannot run on tensors
         self.policy, self._record = policy, records.transform(self._here, policy.record)

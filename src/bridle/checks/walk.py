@@ -8,7 +8,7 @@ import numpy as np
 
 from bridle import records
 from bridle.checks.case import PolicyCase, bits
-from bridle.core import Feedback, Policy, Round, revealed
+from bridle.core import Feedback, Policy, Round, TriesPoints, capability, revealed
 from bridle.ops import Array
 
 
@@ -58,9 +58,10 @@ def walk(case: PolicyCase, record: Policy[object], stream: list[Round], x1: Arra
 
 def _check_points(case: PolicyCase, record: Policy[object], state: object, t: int) -> None:
     """What a policy that sees values alone tries is in the domain, and around its decision."""
-    if not hasattr(record, "points"):
+    tries = capability(record, TriesPoints)
+    if tries is None:
         return
-    points, x = case.attempt("points", record.points, state), record.decide(state)
+    points, x = case.attempt("points", tries.points, state), record.decide(state)
     case.require(
         points.ndim == 2 and points.shape[1:] == x.shape, "points must have shape (n, {}), not {}, in round {}", len(x), points.shape, t
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from bridle.cli import full, output
+from bridle.core import Hintable, Movable, capability
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -182,7 +183,8 @@ def state_moves(record: object) -> bool | None:
     if record is None or domain is None:
         return None
     policy, start = playing_record(record), domain.center()
-    return hasattr(policy, "move") and policy.move(policy.init(start), start) is not None
+    movable = capability(policy, Movable)
+    return movable is not None and movable.move(policy.init(start), start) is not None
 
 
 def session_words(name: str) -> list[Facts]:
@@ -214,7 +216,7 @@ def session_words(name: str) -> list[Facts]:
     return [
         parameter_facts(policies.Parameter(each, False, None, what, unit=unit))
         for each, (what, unit) in words.items()
-        if each != "hint" or hasattr(record, "hinted")
+        if each != "hint" or capability(record, Hintable) is not None
     ]
 
 

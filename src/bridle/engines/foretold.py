@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bridle.core import Adversary, Feedback, InputError, Policy
+from bridle.core import Adversary, Feedback, InputError, Movable, Policy, TriesPoints, capability
 from bridle.engines.round import answer
 from bridle.solvers.nearest_in_norm import nearest_where, sequences
 from bridle.solvers.program import region
@@ -20,11 +20,11 @@ from bridle.solvers.program import region
 def keeping_turn(policy: Policy[Any]) -> Callable[[Policy[Any], Adversary[Any], Any, Any, object], tuple[Any, Any, Feedback]]:
     """`turn` for rounds whose limits are known: of one policy, whose domain is looked at once."""
     domain = getattr(policy, "domain", None)
-    if hasattr(policy, "points"):
+    if capability(policy, TriesPoints):
         raise InputError("limits that are known before acting cannot be kept: the policy tries points at random around its decision")
     if domain is None:
         raise InputError("limits that are known before acting cannot be kept: the policy does not say what its domain is")
-    where, straight = region(domain), np.eye(domain.dim)
+    where, straight, movable = region(domain), np.eye(domain.dim), capability(policy, Movable)
 
     def turn(policy: Policy[Any], adversary: Adversary[Any], state: Any, foe: Any, draw: object) -> tuple[Any, Any, Feedback]:
         x = policy.decide(state)
@@ -32,12 +32,12 @@ def keeping_turn(policy: Policy[Any]) -> Callable[[Policy[Any], Adversary[Any], 
             raise InputError("limits that are known before acting are kept in one run at a time")
         foe, chosen = answer(adversary, foe, x, draw)
         limits = [sequences(constraint) for constraint in chosen.constraints]
-        metric = policy.metric(state) if hasattr(policy, "metric") else None
+        metric = None if movable is None else movable.metric(state)
         parts = tuple(part for limit in limits for part in limit or ())
         y = nearest_where(domain, x, parts, straight if metric is None else metric, where) if all(limits) else None
         if y is None:
             raise InputError("limits that are known before acting cannot be kept by any decision, or are not made of smooth functions")
-        if y is not x and (moved := policy.move(state, y) if hasattr(policy, "move") else None) is not None:
+        if y is not x and (moved := None if movable is None else movable.move(state, y)) is not None:
             state = moved
             x = policy.decide(state)
         seen = read = chosen.reveal(y)

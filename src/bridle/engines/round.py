@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import records
-from bridle.core import Adversary, Feedback, InputError, Policy, Round, S, revealed
+from bridle.core import Adversary, Feedback, Hintable, InputError, Policy, Round, S, capability, revealed
 from bridle.ops import Array
 
 F = TypeVar("F")
@@ -37,7 +37,7 @@ def hinted_turn(policy: Policy[S], adversary: Adversary[F], state: S, foe: F, dr
 
 def turn_for(policy: object, adversary: object) -> Callable[[Policy[S], Adversary[F], S, F, object], tuple[S, F, Feedback]]:
     """The round of this policy and this adversary: with a hint where the one gives them and the other takes them."""
-    return hinted_turn if hasattr(adversary, "hint") and hasattr(policy, "hinted") else turn
+    return hinted_turn if hasattr(adversary, "hint") and capability(policy, Hintable) is not None else turn
 
 
 def answer(adversary: Adversary[F], foe: F, x: Array, draw: object) -> tuple[F, Round]:

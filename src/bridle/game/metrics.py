@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import InputError, Round
+from bridle.core import CountsRates, InputError, Round, capability
 from bridle.engines.round import Collect
 from bridle.game.play import Trace
 from bridle.game.totals import moves
 from bridle.learners import adagrad_movement
 from bridle.ops import Array, Scalar
+from bridle.policies._anytime import Anytime
+from bridle.policies._steiner import Steiner
+from bridle.policies._unconstrained import Unconstrained
 from bridle.policies.levels import Tally
 from bridle.policies.round_maps import record_of
 from bridle.solvers import hindsight
@@ -244,10 +247,9 @@ def movement_bound(trace: Trace) -> Scalar | None:
     True
     """
     record = record_of(trace.policy)
-    if hasattr(record, "most_travelled"):
-        found: float | None = record.most_travelled(trace.rounds)
-        return found
-    if not hasattr(record, "adagrad_steps") or trace.state is None or (last := record.adagrad_steps(trace.state)) is None:
+    if isinstance(record, Steiner):
+        return record.most_travelled(trace.rounds)
+    if not isinstance(record, (Anytime, Unconstrained)) or trace.state is None or (last := record.adagrad_steps(trace.state)) is None:
         return None
     first = _first_squares(trace, record)
     if first is None:
@@ -315,7 +317,7 @@ def violation_rates(trace: Trace) -> ViolationRates | None:
     (True, 0.3616)
     """
     record = record_of(trace.policy)
-    if not hasattr(record, "tally"):
+    if capability(record, CountsRates) is None:
         return None
     tally: Tally = record.tally(trace.state)
     counted = np.where(tally.counted > 0.0, tally.counted, np.nan)

@@ -14,7 +14,7 @@ import numpy as np
 from bridle import engines, policies, records, validate
 from bridle.core import Adversary, Feedback, InputError, Policy, S
 from bridle.engines.round import Block, BlockTotals, BlockValues, Collect, Marks, RunBatch, SingleRun, block_length
-from bridle.game.totals import Summing, SummingState, Totals, curve_rounds
+from bridle.game.totals import SummingState, Totals, curve_rounds, summing
 from bridle.ops import Array
 from bridle.policies.registry import constraints_of, for_constraints, learns_constraints
 from bridle.policies.round_maps import record_of
@@ -173,8 +173,8 @@ class Schedule:
         if collect is not Collect.TOTALS:
             return self.record, self.alone
         each = np.zeros(self.sizes.constraints)
-        alone = None if self.alone is None else Summing(self.alone, each)
-        return cast(Policy[object], Summing(self.record, each)), cast(Policy[object] | None, alone)
+        alone = None if self.alone is None else summing(self.alone, each)
+        return cast(Policy[object], summing(self.record, each)), cast(Policy[object] | None, alone)
 
     def _opponents(
         self, record: Policy[object], alone: Policy[object] | None, players: list[Adversary[object]]

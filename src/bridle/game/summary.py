@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bridle import policies, records, validate
-from bridle.core import Bound, Constants
+from bridle.core import Bound, Constants, Movable, capability
 from bridle.game import metrics
 from bridle.game.play import Trace
 from bridle.ops import Array, Scalar
@@ -286,8 +286,8 @@ def _policy_with_bounds(trace: Trace) -> policies.Configured | Bound:
 
 def _moves(trace: Trace) -> bool:
     """Whether the policy's state can be moved to another decision."""
-    move = getattr(trace.policy.record, "move", None)
-    return move is not None and move(trace.state, trace.x1) is not None
+    movable = capability(trace.policy.record, Movable)
+    return movable is not None and movable.move(trace.state, trace.x1) is not None
 
 
 def _constants(trace: Trace) -> Constants:

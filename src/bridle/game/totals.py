@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Generic, NamedTuple, cast
 
 import numpy as np
 
-from bridle.core import Feedback, Hint, Policy, S
+from bridle.core import Feedback, Hint, Hintable, Policy, S, TriesPoints, capability
 from bridle.ops import Array, Scalar, along, maximum, pos, scalar, vector
 
 
@@ -146,19 +145,26 @@ class Summing(NamedTuple, Generic[S]):
     def decide(self, state: SummingState[S]) -> Array:
         return self.policy.decide(state.policy)
 
-    @property
-    def points(self) -> Callable[[SummingState[S]], Array]:
-        """The points that the policy tries; an AttributeError where it has none."""
-        tried: Callable[[S], Array] = self.policy.points  # type: ignore[attr-defined]
-        return lambda state: tried(state.policy)
-
     def hinted(self, state: SummingState[S], hint: Hint) -> SummingState[S]:
         """The state with this hint, where the policy takes any."""
-        return state._replace(policy=self.policy.hinted(state.policy, hint)) if hasattr(self.policy, "hinted") else state
+        told = capability(self.policy, Hintable)
+        return state if told is None else state._replace(policy=told.hinted(state.policy, hint))
 
     def update(self, state: SummingState[S], feedback: Feedback) -> SummingState[S]:
         sums = state.sums.add(feedback.f, feedback.g)
         return SummingState(self.policy.update(state.policy, feedback), sums)
+
+
+class SummingTried(Summing[S]):
+    """`Summing` of a policy that tries points."""
+
+    def points(self, state: SummingState[S]) -> Array:
+        return cast(TriesPoints, self.policy).points(state.policy)
+
+
+def summing(policy: Policy[S], each: Array) -> Summing[S]:
+    """The policy with the totals of its game, `each` as long as a round has constraints."""
+    return Summing(policy, each) if capability(policy, TriesPoints) is None else SummingTried(policy, each)
 
 
 def empty(shape: tuple[int, ...], k: int) -> Totals:

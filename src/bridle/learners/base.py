@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import Domain, InputError, S
+from bridle.core import Domain, InputError, Movable, S, capability
 from bridle.domains.closed_form import ProductSet, SimplexSet
 from bridle.ops import Array, Scalar
 from bridle.records import same
@@ -34,8 +34,8 @@ def moved(learner: object, state: S, x: Array) -> S | None:
 
     Where a learner has `move`, its proof measures progress by the distance to the comparator: it stays as it is where x is nearer to that.
     """
-    move: Callable[[S, Array], S] | None = getattr(learner, "move", None)
-    return None if move is None else move(state, x)
+    movable = capability(learner, Movable)
+    return None if movable is None else cast("S | None", movable.move(state, x))
 
 
 def diameter_or_own(domain: Domain, diameter: Setting | None) -> Scalar:

@@ -121,11 +121,6 @@ class Anytime(NamedTuple):
     modulus: Scalar | None
     slots: Array | None
 
-    @property
-    def only_limits(self) -> bool:
-        """That `lipschitz`, where it was given, is about the constraints alone."""
-        return True
-
     def init(self, x1: Array) -> AnytimeState:
         zero = scalar(x1)
         H = None if self.modulus is None else zero
@@ -411,6 +406,7 @@ def _broken(record: Anytime, constants: Constants) -> str:
     regret="O(sqrt(T)), O(log T) strongly convex",
     violation="O(sqrt(T log T)), squared O(log T)",
     bound=anytime_bound,
+    only_limits=True,
     reduces="max-distance",
     cost="1 projection, 1 halfspace, 20 checked",
     variants=(

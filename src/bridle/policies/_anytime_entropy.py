@@ -109,10 +109,6 @@ class EntropicAnytime(NamedTuple):
         return domain
 
     @property
-    def only_limits(self) -> bool:
-        return True
-
-    @property
     def spread(self) -> float:
         """c^2: 4 + ln K for each simplex."""
         hedge = self._hedge
@@ -331,6 +327,7 @@ def entropic_bound(policy: Configuration[EntropicAnytime], constants: Constants,
     regret="O(sqrt(T log K))",
     violation="O(sqrt(T log T log K)), squared O(log T log K)",
     bound=entropic_bound,
+    only_limits=True,
     reduces="max-distance",
     cost="2 softmax, 1 halfspace by bisection, 20 checked",
     domains=("simplex",),

@@ -110,10 +110,6 @@ class ConstrainedExperts(NamedTuple):
     def domain(self) -> Domain:
         return self.learner.domain
 
-    @property
-    def only_limits(self) -> bool:
-        return True
-
     def init(self, x1: Array) -> ExpertsState:
         zero = scalar(x1)
         V = zero if self.V is None else self.V + zero
@@ -238,6 +234,7 @@ def experts_bound(policy: Configuration[ConstrainedExperts], constants: Constant
     regret="O(sqrt(T log N))",
     violation="O(log N log T)",
     bound=experts_bound,
+    only_limits=True,
     reduces="max",
     domains=("simplex",),
     cost="2 N exponentials",

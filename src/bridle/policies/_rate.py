@@ -231,11 +231,6 @@ class Rate(NamedTuple):
         """
         return prices.value * ratio(rounds, level.counted) / self.level.share
 
-    @property
-    def late(self) -> str:
-        """How rounds whose feedback comes late are played: by one level, fed with whatever arrives."""
-        return "pool"
-
     def made(self, state: RateState) -> Made:
         """What the decision of this round is made of."""
         return Made(self.learner.decide(state.learner), state.proposals, state.base)

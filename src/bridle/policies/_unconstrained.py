@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, Unpack, cast
 import numpy as np
 
 from bridle import learners, validate
-from bridle.core import Bound, Constants, Domain, Feedback, Learner
+from bridle.core import Bound, Constants, Domain, Feedback, Learner, Movable, capability
 from bridle.learners.late import AdaGradLate, LateAdaGrad, LateAdaGradState
 from bridle.ops import Array, Scalar
 from bridle.policies.common import diameter_of, exp_concavity_of, flat, unsized
@@ -58,7 +58,8 @@ class Unconstrained(NamedTuple, Generic[L]):
 
     def metric(self, state: object) -> Array | None:
         """The matrix in whose norm the learner's proof measures distances; None for the identity, or a multiple of it."""
-        return self.learner.metric(state) if hasattr(self.learner, "metric") else None
+        movable = capability(self.learner, Movable)
+        return None if movable is None else movable.metric(state)
 
     def update(self, state: object, feedback: Feedback) -> object:
         if hasattr(self.learner, "step_at"):
@@ -90,11 +91,6 @@ class LateUnconstrained(NamedTuple):
     @property
     def domain(self) -> Domain:
         return self.learner.domain
-
-    @property
-    def late(self) -> str:
-        """How rounds whose feedback comes late are played: by one learner, fed with whatever arrives."""
-        return "pool"
 
     def init(self, x1: Array) -> LateAdaGradState:
         return self.learner.init(x1)

@@ -84,11 +84,6 @@ class SquaredFree(NamedTuple):
     def domain(self) -> Domain:
         return self.learner.domain
 
-    @property
-    def only_limits(self) -> bool:
-        """That `lipschitz` plays no part."""
-        return True
-
     def init(self, x1: Array) -> SquaredFreeState:
         return SquaredFreeState(self.weigher.init(x1), self.learner.init(x1))
 
@@ -231,6 +226,7 @@ def wang2025(
     regret="O(T^(3/4))",
     violation="O(T^(3/4) sqrt(log T))",
     bound=squared_free_bound,
+    only_limits=True,
     reduces="max-distance",
     cost="1 linear minimisation",
     needs=("horizon", "diameter"),

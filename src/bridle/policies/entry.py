@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -90,6 +91,7 @@ def title_of(function: object) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
 
 
+@cache
 def parameters_of(function: Callable[..., object]) -> list[Parameter]:
     """The parameters of a function that makes a policy or a problem, less those of any name."""
     words = described(function)
@@ -166,6 +168,7 @@ class Entry:
     paper_constraints: str = "time-varying"
     affine: bool = False
     strongly_convex: bool = False
+    only_limits: bool = False  # its parameter `lipschitz` is about the constraints alone
     randomised: bool = False  # it draws with its parameter `seed`, which is the problem's where nobody says otherwise
     rewards: bool = False  # costs -<r, x> and constraints lam_i - r_i x_i, as the problem's constant `rewards` says
     slater: str = "no"  # or "sharper" (the violation bound improves with a Slater point) or "required"

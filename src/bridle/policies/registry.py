@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypedDict, cast
 import numpy as np
 
 from bridle import records, showing, validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy
+from bridle.core import Bound, Constants, Domain, Feedback, InputError, Policy, TriesPoints, capability
 from bridle.ops import Array, Scalar
 from bridle.policies.common import STATE_CONSTANTS
 from bridle.policies.entry import Entry, Parameter, Theorem, described, parameters_of, title_of
@@ -364,7 +364,7 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     if isinstance(through, AffineFeatures):
         made = canonical | {key: through.constant(key, canonical[key]) for key in item.actions if key in canonical}
     record = item.mixed(domain, through, **made) if own and item.mixed is not None else item.factory(domain, **made)
-    if through is not None and hasattr(record, "points"):
+    if through is not None and capability(record, TriesPoints) is not None:
         raise InputError(f"{through.keyword} cannot be given: policy {name} tries points of the domain itself")
     return Configured(name, domain, canonical, record, runs, through)
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import Bound, Domain, Feedback, Hint, InputError, Policy, S
+from bridle.core import Bound, Domain, Feedback, Hint, Hintable, InputError, MixesParts, Movable, Policy, S, capability
 from bridle.ops import Array, Scalar
 from bridle.policies.round_maps import KEYWORDS, AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
 from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said, frozen
@@ -94,12 +94,12 @@ class SessionActions(SessionRounds):
     def _parts_mixed(self) -> tuple[str, ...]:
         """The names of what the policy itself mixes; none where it does not, or where it mixes the caller's rules."""
         mapped = self._boundary is not None and self._boundary.through is not None
-        names: tuple[str, ...] = () if mapped else getattr(self._parts.record, "mixed", ())
+        names: tuple[str, ...] = () if mapped or (mixes := capability(self._parts.record, MixesParts)) is None else mixes.mixed
         return names
 
     def _own_weights(self, now: Standing) -> Array:
         """What each of the parts that the policy mixes is worth."""
-        return np.asarray(cast("MixingPolicy[object]", self._parts.record).weights(now.pending().ready.state), dtype=float)
+        return np.asarray(cast(MixesParts, self._parts.record).weights(now.pending().ready.state), dtype=float)
 
     @property
     def proposals(self) -> Array:
@@ -190,7 +190,7 @@ class SessionActions(SessionRounds):
 
     def _expected(self, hint: HintGiven, through: RoundTerms | None) -> Hint:
         """A hint, checked; refused where the policy takes none."""
-        if not hasattr(self._parts.record, "hinted"):
+        if capability(self._parts.record, Hintable) is None:
             configured = self._parts.configured
             name = type(self._parts.record).__name__ if configured is None else configured.name
             raise InputError(f"hint cannot be given: policy {name} takes no predictions (`optimistic` does)")
@@ -254,14 +254,14 @@ class SessionActions(SessionRounds):
         if map is not None and limits.functions and through is not None:
             raise InputError(f"known must be halfspaces (A, b) with {through.keyword}, not functions")
         rows = (limits.A, limits.b) if map is None else map.limits(limits.A, limits.b)
-        move: Callable[[object, Array], object | None] | None = getattr(record, "move", None)
+        movable = capability(record, Movable)
         mixed, w = isinstance(through, RuleMixture) and map is not None, None
-        if mixed or move is not None:
-            metric = record.metric(pending.ready.state) if hasattr(record, "metric") else None
+        if mixed or movable is not None:
+            metric = None if movable is None else movable.metric(pending.ready.state)
             projector = self._projector("decisions", domain)
             w = nearest_kept(domain, *rows, pending.ready.x, projector, limits.functions, metric)
-        if move is not None and w is not None and (w != pending.ready.x).any():
-            state = move(pending.ready.state, w)
+        if movable is not None and w is not None and (w != pending.ready.x).any():
+            state = movable.move(pending.ready.state, w)
             if state is not None:
                 pending.tell(lambda _: state)
         if limits.kept_by(self._stands_for(pending.ready.x, terms), outer):

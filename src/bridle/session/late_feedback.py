@@ -20,13 +20,23 @@ from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
 
 from bridle import records, showing, validate
-from bridle.core import Curvature, Feedback, InputError, Policy, S
+from bridle.core import (
+    CountsRates,
+    Curvature,
+    Feedback,
+    InputError,
+    LearnsLate,
+    Policy,
+    SharesCuts,
+    TriesPoints,
+    capability,
+)
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session.feedback import is_sound, join
@@ -133,34 +143,6 @@ class Waiting:
         return join(cost, limits)
 
 
-class RememberingPolicy(Protocol[S]):
-    """A policy that learns from late feedback by what the decision was made of: `others` is how many other rounds wait."""
-
-    def made(self, state: S) -> object: ...
-
-    def update_late(self, state: S, feedback: Feedback, made: object, others: float, played: Array | None = None) -> S: ...
-
-
-class CountingPolicy(Protocol[S]):
-    """A policy that counts how often limits are violated: `played` are their values at what was played in place of the decision."""
-
-    def update_played(self, state: S, feedback: Feedback, played: Array) -> S: ...
-
-
-class SharingPolicy(Protocol[S]):
-    """A policy whose copies share the halfspaces that each has found."""
-
-    def halfspace(self, feedback: Feedback) -> tuple[Array, float] | None: ...
-
-    def steer(self, state: S, A: Array, b: Array) -> S: ...
-
-
-class LearningPolicy(Protocol[S_contra]):
-    """A policy that learns how many constraints there are from the first feedback that has some."""
-
-    def learned(self, state: S_contra) -> int | None: ...
-
-
 class UnlikeTold(NamedTuple):
     """How the costs of a copy's rounds differ from what the policy was told of their strong convexity; moduli in units of that one.
 
@@ -235,8 +217,8 @@ class PendingRounds:
         self, record: Policy[object], start: Array, late: str, limit: int, timeout: int | None, modulus: float | None = None
     ) -> None:
         self.record, self.late, self.limit, self.timeout, self.modulus = record, late, limit, timeout, modulus
-        self._sharing = cast("SharingPolicy[object]", record) if hasattr(record, "steer") else None
-        self._remembering = cast("RememberingPolicy[object]", record) if hasattr(record, "update_late") and late == "pool" else None
+        self._sharing = capability(record, SharesCuts)
+        self._remembering = capability(record, LearnsLate) if late == "pool" else None
         self.copies = [self._fresh(start)]
         self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
         self.waiting: dict[int, Waiting] = {}
@@ -284,8 +266,8 @@ class PendingRounds:
         """How many constraints a record must have, as the first has told a policy that left it open; None where any number will do."""
         if not learns_constraints(self.record):
             return None
-        policy = cast("LearningPolicy[object]", self.record)
-        states = (policy.learned(copy.state) for copy in self.copies)
+        learned: Callable[[object], int | None] = self.record.learned  # type: ignore[attr-defined]
+        states = (learned(copy.state) for copy in self.copies)
         parts = (len(each.limits.g) for each in self.waiting.values() if each.limits is not None)
         return next((k for k in (*states, *parts) if k is not None), None)
 
@@ -413,7 +395,7 @@ class PendingRounds:
                 made, counted = made or self._remembering.made(copy.state), () if played is None else (played,)
                 state = self._remembering.update_late(copy.state, feedback, made, others, *counted)
             elif played is not None:
-                state = cast("CountingPolicy[object]", self.record).update_played(copy.state, feedback, played)
+                state = cast(CountsRates, self.record).update_played(copy.state, feedback, played)
             else:
                 state = self.record.update(copy.state, feedback)
             x = np.asarray(self.record.decide(state), dtype=float)
@@ -464,9 +446,10 @@ class PendingRounds:
                 self.feed(round_of(number), waiting.copy, state, x, part)
             except InputError:
                 missing = (True, True)  # the policy cannot use it
-        if part is None and hasattr(self.record, "passed_over"):  # what was played is known to whoever saw it, and is not played again
+        tries = capability(self.record, TriesPoints)
+        if part is None and tries is not None:  # what was played is known to whoever saw it, and is not played again
             copy = self.copies[waiting.copy]
-            self.copies[waiting.copy] = copy._replace(state=self.record.passed_over(copy.state))
+            self.copies[waiting.copy] = copy._replace(state=tries.passed_over(copy.state))
         self.close(number)
         self.lost = [self.lost[0] + missing[0], self.lost[1] + missing[1]]
         return not all(missing)

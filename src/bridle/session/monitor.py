@@ -10,9 +10,11 @@ from bridle.core import (
     EmptyPromiseWarning,
     HorizonWarning,
     InfeasibleWarning,
+    LearnsLate,
     LipschitzWarning,
     OutlierWarning,
     StuckWarning,
+    capability,
 )
 from bridle.ops import Array
 from bridle.session import clocks
@@ -115,7 +117,7 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int,
         log.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
     _check_sizes(ledger, log, t)
     delay = parts.parameter("delay")
-    counts = hasattr(parts.record, "update_late")  # such a policy is told who waits, and needs no promise
+    counts = capability(parts.record, LearnsLate)  # such a policy is told who waits, and needs no promise
     if pending.astray and delay is not None and pending.outstanding > delay and not counts:
         message = (
             f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"

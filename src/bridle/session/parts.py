@@ -9,7 +9,21 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 
 from bridle import validate
-from bridle.core import Alarm, Bound, Constants, Domain, InputError, Policy, alarm_of
+from bridle.core import (
+    Alarm,
+    Bound,
+    Certifies,
+    CertifiesSquares,
+    Constants,
+    CountsRates,
+    Domain,
+    InputError,
+    LearnsLate,
+    Policy,
+    TriesPoints,
+    alarm_of,
+    capability,
+)
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.policies.common import constants_from
@@ -69,6 +83,15 @@ class SessionParts(NamedTuple):
         return None if self.configured is None else cast("float | None", self.configured.parameters.get(name))
 
     @property
+    def _certifies(self) -> Certifies | None:
+        return capability(self.record, Certifies)
+
+    @property
+    def _only_limits(self) -> bool:
+        """Whether what the policy was told of `lipschitz` is about the constraints alone."""
+        return self.configured is not None and self.configured.entry.only_limits
+
+    @property
     def apart(self) -> str:
         """Why the constraints seen need not agree with each other, in words; empty where they must."""
         if self.moving:
@@ -85,7 +108,7 @@ class SessionParts(NamedTuple):
     @property
     def sometimes(self) -> bool:
         """Whether a limit need not hold in every round."""
-        return hasattr(self.record, "tally")
+        return capability(self.record, CountsRates) is not None
 
     @property
     def noisy(self) -> bool:
@@ -119,11 +142,11 @@ class SessionParts(NamedTuple):
         if self.ledger is None:
             return None
         sums = self.ledger.counted.sums
-        return sums.constraint if getattr(self.record, "only_limits", False) else max(sums.cost, sums.constraint)
+        return sums.constraint if self._only_limits else max(sums.cost, sums.constraint)
 
     def price(self) -> Array | None:
         """What one more unit of each limit seems to be worth, where the policy keeps such prices."""
-        price = self.record.price(self.pending.ready.state) if hasattr(self.record, "price") else None
+        price = None if self._certifies is None else self._certifies.price(self.pending.ready.state)
         return None if price is None else np.array(price, dtype=float)
 
     def rates(self) -> tuple[RateLimit, ...]:
@@ -167,10 +190,11 @@ class SessionParts(NamedTuple):
 
     def own_regret(self) -> float | None:
         """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
-        astray = self.pending.astray and not hasattr(self.record, "update_late")  # such a policy's proof is about late feedback, too
-        if astray or not hasattr(self.record, "certified_regret") or self.broken or self.noisy:
+        astray = self.pending.astray and not capability(self.record, LearnsLate)  # such a policy's proof is about late feedback, too
+        certifies = self._certifies
+        if astray or certifies is None or self.broken or self.noisy:
             return None
-        return _total([self.record.certified_regret(copy.state) for copy in self.played])
+        return _total([certifies.certified_regret(copy.state) for copy in self.played])
 
     def own_proof(self) -> tuple[float | None, float | None]:
         """What the policy's own proof says of regret and of squared violation; None where it says nothing, or the run contradicts it."""
@@ -220,7 +244,8 @@ class SessionParts(NamedTuple):
 
     def squared_bound(self, ledger: Ledger) -> float | None:
         """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
-        if self.pending.astray or self.broken or not hasattr(self.record, "certified_squares"):
+        certifies = capability(self.record, CertifiesSquares)
+        if self.pending.astray or self.broken or certifies is None:
             return None
         sums, D = ledger.counted.sums, ledger.domain.diameter
         # What one copy's rounds gain may be more than what all of them gain together.
@@ -228,7 +253,7 @@ class SessionParts(NamedTuple):
         if not isfinite(gain):
             return None
         with np.errstate(all="ignore"):
-            total = _total([self.record.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
+            total = _total([certifies.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
         if total is None or isnan(total):
             return None if total is None else -inf
         # The ledger also has the constraints of rounds that wait for their costs, or that the policy could not use.
@@ -241,7 +266,7 @@ class SessionParts(NamedTuple):
         if self.ledger is None or not (costs or limits):
             return Charge()
         declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.counted.sums
-        of_costs = None if getattr(self.record, "only_limits", False) else declared
+        of_costs = None if self._only_limits else declared
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
         return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
 
@@ -299,7 +324,7 @@ class SessionParts(NamedTuple):
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
-        if hasattr(self.record, "points"):
+        if capability(self.record, TriesPoints):
             return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
         pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
         if self.configured is None:
@@ -314,7 +339,7 @@ class SessionParts(NamedTuple):
             return absurd.text
         if pending.modulus is not None and any(copy.costs is None for copy in self.played):
             return "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
-        if not pending.astray or hasattr(self.record, "update_late"):
+        if not pending.astray or capability(self.record, LearnsLate) is not None:
             return ""
         if allowed is None:
             return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bridle.core import CountsRates, capability
 from bridle.policies.levels import Tally
 
 
@@ -47,9 +48,10 @@ NO_SAFE_ACTION = "no safe action was given (safe=), so that nothing bounds the l
 
 def rates_of(record: object, states: Sequence[object], waiting: int, names: Sequence[str] = ()) -> tuple[RateLimit, ...]:
     """The limits on how often that a policy keeps, over the states of all its copies; none where it keeps none. `names` are the limits'."""
-    if not hasattr(record, "tally"):
+    counting = capability(record, CountsRates)
+    if counting is None:
         return ()
-    tallies: list[Tally] = [record.tally(state) for state in states]
+    tallies: list[Tally] = [counting.tally(state) for state in states]
     first = tallies[0]
     violated, counted, unavoidable = (
         np.sum([getattr(each, name) for each in tallies], axis=0) for name in ("violated", "counted", "unavoidable")

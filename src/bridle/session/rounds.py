@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
-from bridle.core import DroppedWarning, Feedback, InputError, Tried
+from bridle.core import CountsRates, DroppedWarning, Feedback, InputError, Tried, capability
 from bridle.game.totals import RunningTotals, charged
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
@@ -72,7 +72,7 @@ class SessionRounds:
         self._k = len(parts.names) or self._k
         self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has
-        self._counts = hasattr(parts.record, "update_played")  # how often limits are violated by what is played
+        self._counts = capability(parts.record, CountsRates) is not None  # how often limits are violated by what is played
         tried = points_of(parts.record, parts.pending.copies[0].state)
         self._tries = 0 if tried is None else len(tried)  # how many points a round has, for a policy that sees values alone
         horizon = parts.parameter("horizon")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from bridle import database, records, validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import Bound, Domain, InputError, Policy, S
+from bridle.core import Bound, Domain, InputError, LearnsLate, Policy, S, TriesPoints, capability
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
@@ -135,7 +135,8 @@ class Session(SessionVerbs, ShownSession):
             raise InputError(f"history must be callable, not {validate.show(history)}")
         called = checked_names(names)
         record = for_constraints(record, len(called)) if called else record
-        late = getattr(record, "late", "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
+        learns_late = capability(record, LearnsLate)
+        late = validate.one_of("late", late or ("pool" if learns_late else "copies"), LATE_FORMS)
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
@@ -154,7 +155,7 @@ class Session(SessionVerbs, ShownSession):
                 f"policy must start with numbers and a finite decision of shape {start.shape}; {validate.show(record)} does not"
             )
         precision = validate.positive("tolerance", tolerance)
-        certify = certify and not hasattr(record, "points")  # certificates are made of gradients, and there are none
+        certify = certify and not capability(record, TriesPoints)  # certificates are made of gradients, and there are none
         ledger = Ledger(domain, len(start), _ascending(levels), precision) if certify else None
         size = LARGEST if largest is None else validate.positive("largest", largest)
         if size > LARGEST:

@@ -6,14 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import InputError, Policy, S, Tried, Values
+from bridle.core import InputError, Policy, S, Tried, TriesPoints, Values, capability
 from bridle.ops import Array
 from bridle.session.feedback import MOST_CONSTRAINTS, Limits, Numbers
 
 
 def points_of(policy: Policy[S], state: S) -> Array | None:
     """The points that the policy tries in this state, as rows; None for one that sees gradients at its decision."""
-    return np.array(policy.points(state), dtype=float) if hasattr(policy, "points") else None
+    tries = capability(policy, TriesPoints)
+    return None if tries is None else np.array(tries.points(state), dtype=float)
 
 
 def as_asked(points: Array) -> Array:
