@@ -179,7 +179,7 @@ def test_a_problem_of_ones_own_is_told_too(run, tmp_path):
     path.write_text(
         "import bridle\n\ndef problem(horizon=10, seed=0, cut=0.5):\n"
         '    """Mine.\n\n    x is mine.\n\n    Parameters\n    ----------\n    cut\n        A cut. Values: above 0. Unit: action.\n'
-        '    return bridle.problem("fixed", horizon=horizon, seed=seed)\n'
+        '    """\n    return bridle.problem("fixed", horizon=horizon, seed=seed)\n'
     )
     status, out, err = run("problems", path, "--json", "-")
     assert (status, err) == (0, "")
