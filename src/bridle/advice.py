@@ -257,10 +257,7 @@ class Advice:
     def facts(self) -> dict[str, object]:
         """All of it as a dictionary, for JSON.
 
-        Returns
-        -------
-        dict
-            Every field under its name.
+        Returns every field under its name.
         """
         return asdict(self)
 
@@ -269,6 +266,8 @@ def advise(**answers: Answer) -> Advice:
     """What to use for a task, by your answers to a few questions.
 
     What is not answered has the answer that assumes least. ``bridle advise`` asks the questions one by one.
+
+    Returns what to use, why, what is proved of it, and code that runs.
 
     Parameters
     ----------
@@ -281,16 +280,6 @@ def advise(**answers: Answer) -> Advice:
         move), `costs` (is there something to gain or pay), `noise` (are limits measured with errors), `slater` (is an action known that
         keeps
         every limit with room to spare), `strongly_convex`, `linear`, `few` (coordinates), `delay` (does feedback come late).
-
-    Returns
-    -------
-    Advice
-        What to use, why, what is proved of it, and code that runs.
-
-    Raises
-    ------
-    InputError
-        An answer is not one of the choices, or two contradict each other.
 
     Examples
     --------

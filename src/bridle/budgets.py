@@ -91,11 +91,6 @@ class Gate(Held):
     unit : float, default 0.01
         The smallest amount of money that is counted, 1e-300 or above.
 
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> gate = Gate(1.00)
@@ -120,9 +115,10 @@ class Gate(Held):
     def open(cls, path: str | PathLike[str], budget: float | None = None, unit: float | None = None) -> Gate:
         """The gate in a file, or a new one where there is none; this process alone holds it until `close`, or until it ends.
 
-        Every payment is on the disk before `pay` returns: pay first, then spend, and nothing that was paid is ever free again, whenever the
-        process
-        dies.
+        Every payment is on the disk before `pay` returns: pay first, then spend, and nothing that was paid is ever free again, whenever
+        the process dies.
+
+        Use it in a ``with`` statement, or `close` it.
 
         Parameters
         ----------
@@ -132,16 +128,6 @@ class Gate(Held):
             What may be spent in all, in money. Must be given for a new file; where there is one, it must be its.
         unit : float, optional
             The smallest amount that is counted. Default: 0.01; where there is a file, it must be its.
-
-        Returns
-        -------
-        Gate
-            Use it in a ``with`` statement, or `close` it.
-
-        Raises
-        ------
-        InputError
-            Another process holds the file, it is damaged, or it was made with other arguments.
 
         Examples
         --------
@@ -192,11 +178,6 @@ class Gate(Held):
         ----------
         amount : float
             The amount, 0 or above, in money.
-
-        Returns
-        -------
-        bool
-            True where it would be.
         """
         return self._count("amount", amount) <= self._account.left
 
@@ -204,23 +185,14 @@ class Gate(Held):
         """Count a payment. One above what is left is refused, and nothing changes.
 
         Of a gate that was opened on a file, it is on the disk when this returns. Where this raises, do not spend: a refused or failed
-        payment is not
-        counted; of one that was interrupted, a note on the exception says whether it is.
+        payment is not counted; of one that was interrupted, a note on the exception says whether it is.
+
+        Returns what was counted: the amount, rounded up to whole units.
 
         Parameters
         ----------
         amount : float
             The amount, 0 or above, in money.
-
-        Returns
-        -------
-        float
-            What was counted: the amount, rounded up to whole units.
-
-        Raises
-        ------
-        InputError
-            It is more than is left, or no amount of money.
         """
         units = self._count("amount", amount)
         counted = self._money(units)
@@ -257,15 +229,12 @@ class Gate(Held):
     def rounded(self, amount: float) -> float:
         """What a payment of this amount counts as.
 
+        Returns whole units, rounded up.
+
         Parameters
         ----------
         amount : float
             The amount, 0 or above, in money.
-
-        Returns
-        -------
-        float
-            Whole units, rounded up.
         """
         return self._money(self._count("amount", amount))
 
@@ -276,11 +245,6 @@ class Gate(Held):
         ----------
         budget : float
             The new budget, 0 or above, in money.
-
-        Raises
-        ------
-        InputError
-            It is out of range.
         """
         with self._owner.lock:
             self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
@@ -289,15 +253,7 @@ class Gate(Held):
     def fits(self, amounts: Array) -> NDArray[np.bool_]:
         """Which of these amounts, each by itself, would be let through.
 
-        Parameters
-        ----------
-        amounts : array of shape (m,)
-            The amounts, in money.
-
-        Returns
-        -------
-        array of bool of shape (m,)
-            True where one would be.
+        Returns True where one would be.
         """
         given = validate.array("amounts", amounts)
         return np.asarray(np.ceil(given * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
@@ -306,16 +262,6 @@ class Gate(Held):
         """Write a copy to a file, atomically. What is paid afterwards is not in it.
 
         A gate that was opened on a file needs no saving.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Raises
-        ------
-        InputError
-            Somebody holds the file, or has written it since this gate was there.
         """
         with self._owner.lock:
             self._kept.save(path)
@@ -325,34 +271,13 @@ class Gate(Held):
         """The gate that was saved, in memory: whoever else loads the file has its money too.
 
         `open` gives a file to one holder alone.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Returns
-        -------
-        Gate
-            A gate in memory.
-
-        Raises
-        ------
-        InputError
-            The file is held or damaged.
         """
         gate = cls(0.0)
         gate._kept.load(path, lambda facts: gate._become(facts, storage.named(path)))
         return gate
 
     def facts(self) -> GateFacts:
-        """The whole state, in units, as its file has it.
-
-        Returns
-        -------
-        dict
-            The facts.
-        """
+        """The whole state, in units, as its file has it."""
         account = self._account
         return {"unit": self._unit, "budget": account.budget, "spent": account.spent}
 
@@ -399,9 +324,8 @@ class Pacer(Held):
     """Spread a hard budget over rounds: bid or choose, then pay, once a round.
 
     Nothing else has to be told: what money is worth is learned. Told both `value` and `spend`, and no price, the pacer takes them for the
-    most
-    that one round can bring and cost, and has form "descent", unless "learned" is asked for: that has a bound in advance, and learns more
-    slowly.
+    most that one round can bring and cost, and has form "descent", unless "learned" is asked for: that has a bound in advance, and learns
+    more slowly.
 
     Parameters
     ----------
@@ -425,11 +349,6 @@ class Pacer(Held):
         How the price is found. Default: by what is told, as above.
     auction : {"second", "first"}, default "second"
         Whether a winner pays the others' highest bid or its own. No loss is certified for "first".
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------
@@ -508,6 +427,8 @@ class Pacer(Held):
     ) -> Pacer:
         """The pacer in a file, or a new one where there is none; every `pay` is on the disk when it returns, as with `Gate.open`.
 
+        Use it in a ``with`` statement, or `close` it.
+
         Parameters
         ----------
         path : str or path
@@ -532,16 +453,6 @@ class Pacer(Held):
             As for `Pacer`.
         auction : {"second", "first"}, optional
             As for `Pacer`.
-
-        Returns
-        -------
-        Pacer
-            Use it in a ``with`` statement, or `close` it.
-
-        Raises
-        ------
-        InputError
-            Another process holds the file, it is damaged, or it was made with other arguments.
 
         Examples
         --------
@@ -645,16 +556,6 @@ class Pacer(Held):
         ----------
         value : float
             What it is worth, 0 or above, in units of value.
-
-        Returns
-        -------
-        float
-            The bid, in money.
-
-        Raises
-        ------
-        InputError
-            The value is out of range.
         """
         worth, pace, left = self._within("value", value, self._largest), self._pace, self.left
         weight = self._form.quote(self._plan, pace, left, worth) + (self._told.goal == "profit")
@@ -667,22 +568,14 @@ class Pacer(Held):
     def choose(self, values: ArrayLike, spends: ArrayLike) -> int | None:
         """Which offer to take; offers above what is left are passed over.
 
+        Returns the offer's index; None where no offer is worth its price.
+
         Parameters
         ----------
         values : array_like of shape (m,)
             What each offer is worth, in units of value.
         spends : array_like of shape (m,)
             What each offer costs, 0 or above, in money.
-
-        Returns
-        -------
-        int or None
-            The offer's index; None where no offer is worth its price.
-
-        Raises
-        ------
-        InputError
-            A value or a price is out of range.
         """
         gain = validate.vector("values", values)
         cost = validate.vector("spends", spends, len(gain))
@@ -708,11 +601,6 @@ class Pacer(Held):
         ----------
         amount : float, default 0.0
             What was spent, 0 or above, in money.
-
-        Raises
-        ------
-        InputError
-            It is too much, or no amount of money.
         """
         gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._most))
         with gate._owner.lock:
@@ -734,11 +622,6 @@ class Pacer(Held):
             The new budget, 0 or above, in money.
         rounds : int, optional
             How many rounds in all, those that are over included. Default: as before.
-
-        Raises
-        ------
-        InputError
-            A value is out of range.
         """
         gate = self.gate
         with gate._owner.lock:
@@ -749,52 +632,19 @@ class Pacer(Held):
             gate._commit(account._replace(pace=pace), "budget", budget)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a copy, with everything needed to continue; see `Gate.save`.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Raises
-        ------
-        InputError
-            Somebody holds the file, or has written it since this pacer was there.
-        """
+        """Write a copy, with everything needed to continue; see `Gate.save`."""
         with self._kept.lock:
             self._kept.save(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Pacer:
-        """The pacer that was saved, bit for bit, in memory; see `Gate.load`.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Returns
-        -------
-        Pacer
-            A pacer in memory.
-
-        Raises
-        ------
-        InputError
-            The file is held or damaged.
-        """
+        """The pacer that was saved, bit for bit, in memory; see `Gate.load`."""
         pacer = cls(0.0, 1)
         pacer._kept.load(path, lambda facts: pacer._become(facts, storage.named(path)))
         return pacer
 
     def facts(self) -> dict[str, Any]:
-        """The whole state, as its file has it.
-
-        Returns
-        -------
-        dict
-            The facts.
-        """
+        """The whole state, as its file has it."""
         return {"gate": self.gate.facts(), **self._told._asdict(), **self._pace._asdict()}
 
     def _become(self, facts: Mapping[str, Any], where: str) -> None:

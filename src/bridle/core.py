@@ -691,15 +691,7 @@ class Round(NamedTuple):
     def reveal(self, x: Array) -> Feedback:
         """The feedback of this round at a decision.
 
-        Parameters
-        ----------
-        x : array of shape (..., d)
-            The decision.
-
-        Returns
-        -------
-        Feedback
-            Values and gradients at `x`.
+        Returns values and gradients at `x`.
         """
         values, rows = [], []
         for constraint in self.constraints:
@@ -714,15 +706,7 @@ class Round(NamedTuple):
     def tried_at(self, points: Array) -> Tried:
         """The values of this round at points that are tried, and nothing else.
 
-        Parameters
-        ----------
-        points : array of shape (..., n, d)
-            The n points.
-
-        Returns
-        -------
-        Tried
-            The values at each of them.
+        Returns the values at each of them.
         """
         return Tried(tuple(self._values(points[..., i, :]) for i in range(points.shape[-2])), self)
 

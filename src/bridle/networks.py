@@ -113,6 +113,8 @@ def Network(features: ArrayLike, label: float, weight: float = 1.0, tolerance: f
 
     The value is ``weight * (log-loss - tolerance)``. It is not convex: no theorem applies to what is played on it.
 
+    Returns the loss as a function of a vector of ``hidden * (inputs + 2) + 1`` weights.
+
     Parameters
     ----------
     features : array_like of shape (inputs,)
@@ -123,16 +125,6 @@ def Network(features: ArrayLike, label: float, weight: float = 1.0, tolerance: f
         How much the example counts, 0 or above.
     tolerance : float, default 0.0
         The log-loss that is allowed: as a constraint, the loss is to be at most this.
-
-    Returns
-    -------
-    NetworkLoss
-        The loss as a function of a vector of ``hidden * (inputs + 2) + 1`` weights.
-
-    Raises
-    ------
-    InputError
-        The label is neither 0 nor 1, or a value is out of range.
 
     Examples
     --------

@@ -290,16 +290,6 @@ def pacing_bound(budget: float, rounds: int, value: float, spend: float) -> floa
     spend : float
         The most that one round can cost, above 0, in money.
 
-    Returns
-    -------
-    float
-        The bound, in units of value.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> round(pacing_bound(budget=2000.0, rounds=10_000, value=1.0, spend=1.0))

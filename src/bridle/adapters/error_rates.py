@@ -73,16 +73,6 @@ def ErrorRate(beyond: float, at_most: float = 0.1) -> ErrorRateLimit:
     at_most : float, default 0.1
         The share, above 0 and below 1.
 
-    Returns
-    -------
-    ErrorRateLimit
-        The limit, for ``constraints=[...]`` of a regressor.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> ErrorRate(beyond=2.0, at_most=0.05).at_most

@@ -90,16 +90,6 @@ def EqualOpportunity(gap: float = 0.05, groups: Sequence[float] | None = None, e
     eta : float, default 0.05
         How far one violation moves the level of caution, above 0; smaller is steadier and slower.
 
-    Returns
-    -------
-    OpportunityLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> EqualOpportunity(gap=0.1).gap
@@ -120,16 +110,6 @@ def DemographicParity(gap: float = 0.05, groups: Sequence[float] | None = None, 
     eta : float, default 0.05
         How far one violation moves the level of caution, above 0; smaller is steadier and slower.
 
-    Returns
-    -------
-    ParityLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> DemographicParity(gap=0.1).gap
@@ -149,16 +129,6 @@ def EqualizedOdds(gap: float = 0.05, groups: Sequence[float] | None = None, eta:
         The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
     eta : float, default 0.05
         How far one violation moves the level of caution, above 0; smaller is steadier and slower.
-
-    Returns
-    -------
-    OddsLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------

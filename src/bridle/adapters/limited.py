@@ -51,6 +51,8 @@ class LimitedOptimizer(torch.optim.Optimizer):
     def measure(self, logits: object, labels: object, groups: object = None, **own: object) -> list[torch.Tensor | None]:
         """The constraints of a step, from what the network made of a batch: for `step` or `weighted`.
 
+        Returns one value for each constraint; None for one that this batch says nothing of.
+
         Parameters
         ----------
         logits : Tensor of shape (rows,) or (rows, classes)
@@ -61,16 +63,6 @@ class LimitedOptimizer(torch.optim.Optimizer):
             A number for each row, above 0 for the one group, nan for none.
         **own : Tensor
             Constraints of your own that have a name, by it.
-
-        Returns
-        -------
-        list of Tensor or None
-            One value for each constraint; None for one that this batch says nothing of.
-
-        Raises
-        ------
-        InputError
-            A name is unknown or missing, or the shapes do not agree.
         """
         return on_batch(self._limits, logits, labels, groups, own)
 

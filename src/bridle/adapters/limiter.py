@@ -31,8 +31,7 @@ class RateLimiter:
     """A threshold that moves, to keep limits on rates for the scores of any model.
 
     Scores are log-odds, or with ``base="buffer"`` anything that grows with the chance that a row is positive. The rows of a batch are
-    decided by
-    the threshold of its start.
+    decided by the threshold of its start.
 
     Parameters
     ----------
@@ -40,11 +39,6 @@ class RateLimiter:
         Limits on rates, such as ``Recall(at_least=0.9)``.
     priority : int, default 0
         The place of the limit that is kept where not all of them can be had.
-
-    Raises
-    ------
-    InputError
-        A limit is not one on a rate, or there is none at `priority`.
 
     Examples
     --------
@@ -74,22 +68,14 @@ class RateLimiter:
             A number for each row, where a limit is about groups.
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
-
-        Returns
-        -------
-        array of shape (rows,)
-            1 for an alarm, else 0.
-
-        Raises
-        ------
-        InputError
-            The shapes do not agree, or groups or periods are missing.
         """
         values = _column("scores", scores)
         return decide_batch(self._model, self._state, values, *self._columns(len(values), groups, periods))[2]
 
     def learn(self, scores: object, labels: object, groups: object = None, periods: object = None) -> Array:
         """Count a batch that `alarms` decided about and whose labels are now known, and move the threshold.
+
+        Returns which rows were alarms: 1 or 0.
 
         Parameters
         ----------
@@ -101,16 +87,6 @@ class RateLimiter:
             A number for each row, where a limit is about groups.
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
-
-        Returns
-        -------
-        array of shape (rows,)
-            Which rows were alarms: 1 or 0.
-
-        Raises
-        ------
-        InputError
-            The shapes do not agree, a label is neither 0 nor 1, or groups or periods are missing.
         """
         values, truth = _column("scores", scores), _column("labels", labels)
         if len(truth) != len(values) or not np.isin(truth, (0.0, 1.0)).all():

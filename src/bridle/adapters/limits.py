@@ -191,16 +191,6 @@ def MissLoss(label: object = 1, at_most: float = 0.1) -> MissLossLimit:
     at_most : float, default 0.1
         The log-loss, above 0, in nats: 0.1 asks for a probability of e^-0.1 = 0.90. No finite weights could meet 0.
 
-    Returns
-    -------
-    MissLossLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> MissLoss(label="fraud", at_most=0.2).bind(["fine", "fraud"]).sign
@@ -218,16 +208,6 @@ def GroupGap(at_most: float = 0.1, lookback: int = 1000) -> GroupGapLimit:
         The difference, above 0, in log-odds.
     lookback : int, default 1000
         Over about how many of the last rows of each group, 1 or above.
-
-    Returns
-    -------
-    GroupGapLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------
@@ -247,16 +227,6 @@ def WeightBudget(at_most: float = 1.0) -> WeightLimit:
     ----------
     at_most : float, default 1.0
         The amount, above 0, in squared weights.
-
-    Returns
-    -------
-    WeightLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        The value is out of range.
 
     Examples
     --------

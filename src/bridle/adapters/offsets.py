@@ -145,16 +145,6 @@ def Quantile(level: float = 0.9) -> QuantileLimit:
     level : float, default 0.9
         The level, above 0 and below 1.
 
-    Returns
-    -------
-    QuantileLimit
-        The limit, for ``constraints=[...]`` of a regressor.
-
-    Raises
-    ------
-    InputError
-        The level is out of range.
-
     Examples
     --------
     >>> Quantile(0.9).level

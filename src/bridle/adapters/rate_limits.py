@@ -189,16 +189,6 @@ def Recall(at_least: float = 0.9, label: object = None, eta: float = ETA, base: 
     base : {"model", "buffer"}, default "model"
         What the threshold starts from: the model's log-odds, or the scores of recent rows.
 
-    Returns
-    -------
-    RecallLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> Recall(at_least=0.9).at_least
@@ -218,16 +208,6 @@ def FalsePositiveRate(at_most: float = 0.01, eta: float = ETA, base: str = "mode
         How far one violation moves the level of caution, above 0; smaller is steadier and slower.
     base : {"model", "buffer"}, default "model"
         What the threshold starts from: the model's log-odds, or the scores of recent rows.
-
-    Returns
-    -------
-    FalsePositiveLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------
@@ -249,16 +229,6 @@ def AlertRate(at_most: float = 0.01, eta: float = ETA, base: str = "model") -> A
     base : {"model", "buffer"}, default "model"
         What the threshold starts from: the model's log-odds, or the scores of recent rows.
 
-    Returns
-    -------
-    AlertLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> AlertRate(at_most=0.02).at_most
@@ -278,16 +248,6 @@ def AlertBudget(at_most: float, per: object = "period", eta: float = ETA) -> Ale
         How many rows make a period; or "period", where each row says its own: a number that does not go backward, such as a day.
     eta : float, default 0.05
         How far one alarm too many would move the level of caution, above 0.
-
-    Returns
-    -------
-    AlertBudgetLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------
@@ -312,16 +272,6 @@ def Precision(at_least: float = 0.5, eta: float = ETA) -> PrecisionLimit:
         The share, above 0 and below 1.
     eta : float, default 0.05
         How far one violation moves the level of caution, above 0; smaller is steadier and slower.
-
-    Returns
-    -------
-    PrecisionLimit
-        The limit, for ``constraints=[...]``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------

@@ -172,11 +172,6 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
             The row's period, unless a feature holds it.
         ticket : RowTicket or int, optional
             What `ask_one` gave for this row.
-
-        Raises
-        ------
-        InputError
-            The row cannot be used; nothing is learned.
         """
         place = self._place(y)
         if self._columns:
@@ -192,6 +187,8 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> RowTicket:
         """Decide about a row whose class comes later.
 
+        Returns what was decided; give it to `learn_one` with the class, or to `forget_one`.
+
         Parameters
         ----------
         x : dict
@@ -200,11 +197,6 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
             The row's group, unless a feature holds it.
         period : float, optional
             The row's period, unless a feature holds it.
-
-        Returns
-        -------
-        RowTicket
-            What was decided; give it to `learn_one` with the class, or to `forget_one`.
         """
         x, group, period = self._split(x, group, period)
         group, period = _numbers(group, period)
@@ -219,26 +211,13 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         ----------
         ticket : RowTicket or int
             What `ask_one` gave for it.
-
-        Raises
-        ------
-        InputError
-            No such row is waited for.
         """
         self._model.forget(ticket)
 
     def predict_proba_one(self, x: RiverRow) -> dict[Any, float]:
         """The model's probability of each class, before this row is learned.
 
-        Parameters
-        ----------
-        x : dict
-            The features, by name.
-
-        Returns
-        -------
-        dict
-            The probability of each class; of more than two, divided by their sum.
+        Returns the probability of each class; of more than two, divided by their sum.
         """
         each = self._model.probabilities(self._model.scores(self._names.known(x, self._model.features)))
         return dict(zip(self._classes, each.tolist(), strict=True))
@@ -254,11 +233,6 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
             The row's group, unless a feature holds it.
         period : float, optional
             The row's period, unless a feature holds it.
-
-        Returns
-        -------
-        object
-            The class.
         """
         x, group, period = self._split(x, group, period)
         scores = self._model.scores(self._names.known(x, self._model.features))[None]
@@ -353,11 +327,6 @@ class ConstrainedRegressor(base.Regressor):
             The target.
         w : float, default 1.0
             What its loss weighs, 0 or above.
-
-        Raises
-        ------
-        InputError
-            The row cannot be used; nothing is learned.
         """
         target = validate.number("y", y)
         weight = validate.nonnegative("w", w)
@@ -365,18 +334,7 @@ class ConstrainedRegressor(base.Regressor):
         self._model.take(TargetRow(row, target, weight))
 
     def predict_one(self, x: RiverRow) -> float:
-        """The prediction, with the offset of a quantile as it stands.
-
-        Parameters
-        ----------
-        x : dict
-            The features, by name.
-
-        Returns
-        -------
-        float
-            The prediction.
-        """
+        """The prediction, with the offset of a quantile as it stands."""
         return float(self._model.predict(self._names.known(x, self._model.features)))
 
     @classmethod

@@ -76,11 +76,6 @@ class LimitsAsParameters(BaseEstimator):
         ----------
         deep : bool, default True
             Also the settings of the limits, as ``constraints__0__at_least``.
-
-        Returns
-        -------
-        dict
-            The values by name.
         """
         own = cast("dict[str, Any]", super().get_params(deep=False))
         inner = named_parameters(listed(self.constraints)) if deep else {}
@@ -93,16 +88,6 @@ class LimitsAsParameters(BaseEstimator):
         ----------
         **params : object
             The values by name, such as ``constraints__0__at_least=0.95``.
-
-        Returns
-        -------
-        estimator
-            This estimator.
-
-        Raises
-        ------
-        InputError
-            There is no such limit or setting.
         """
         inner = {name.removeprefix("constraints__"): value for name, value in params.items() if name.startswith("constraints__")}
         super().set_params(**{name: value for name, value in params.items() if not name.startswith("constraints__")})
@@ -127,8 +112,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
     A limit on a rate (`Recall`, `FalsePositiveRate`, ...) moves the threshold that `predict` goes by; `predict_proba` stays the model's
     probability. A limit on a loss (`MissLoss`, `GroupGap`, `WeightBudget`) moves the weights. With more than two classes there is a model
-    for
-    each against the others.
+    for each against the others.
 
     Parameters
     ----------
@@ -196,16 +180,6 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             A number for each row, where a limit is about groups.
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
-
-        Returns
-        -------
-        ConstrainedClassifier
-            This estimator.
-
-        Raises
-        ------
-        ValueError
-            The rows cannot be used; the estimator stays what it was.
         """
         passes = validate.whole("max_iter", self.max_iter)
         with _kept_if_it_fails(self):
@@ -247,16 +221,6 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             A number for each row, where a limit is about periods.
         tickets : sequence of RowTicket or int, optional
             What `ask` gave for these rows: limits on rates then count what was answered.
-
-        Returns
-        -------
-        ConstrainedClassifier
-            This estimator.
-
-        Raises
-        ------
-        ValueError
-            The rows cannot be used; the estimator stays what it was.
         """
         fresh = not hasattr(self, "model_")
         with _kept_if_it_fails(self):
@@ -272,6 +236,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def ask(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> list[RowTicket]:
         """Decide about rows whose classes come later, one after the other; limits on rates count them in advance.
 
+        Returns what was decided; give each to `partial_fit` with the row's class, or to `forget`.
+
         Parameters
         ----------
         X : array_like of shape (rows, features)
@@ -280,11 +246,6 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             A number for each row, where a limit is about groups.
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
-
-        Returns
-        -------
-        list of RowTicket
-            What was decided; give each to `partial_fit` with the row's class, or to `forget`.
         """
         check_is_fitted(self, "model_")
         rows = _checked(self, X, reset=False, accept_sparse="csr")
@@ -302,11 +263,6 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         ----------
         tickets : sequence of RowTicket or int
             What `ask` gave for them.
-
-        Raises
-        ------
-        InputError
-            No such row is waited for.
         """
         check_is_fitted(self, "model_")
         for number in {self.model_.open.number(ticket): None for ticket in tickets}:  # all of them are known before one is forgotten
@@ -372,18 +328,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
     @validate.undisturbed
     def decision_function(self, X: ArrayLike) -> Array:
-        """The log-odds of the second class, or of each of more than two against the others.
-
-        Parameters
-        ----------
-        X : array_like of shape (rows, features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (rows,) or (rows, classes)
-            The log-odds.
-        """
+        """The log-odds of the second class, or of each of more than two against the others."""
         check_is_fitted(self, "model_")
         return self._scores(_checked(self, X, reset=False, accept_sparse="csr"))
 
@@ -394,15 +339,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def predict_proba(self, X: ArrayLike) -> Array:
         """The model's probability of each class, whatever its limits.
 
-        Parameters
-        ----------
-        X : array_like of shape (rows, features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (rows, classes)
-            Probabilities; of more than two classes, divided by their sum.
+        Returns probabilities; of more than two classes, divided by their sum.
         """
         scores = self.decision_function(X)
         return np.asarray(self.model_.probabilities(scores))
@@ -419,11 +356,6 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             A number for each row, where a limit is about groups.
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
-
-        Returns
-        -------
-        array of shape (rows,)
-            The classes.
         """
         scores = self.decision_function(X)
         alarms = self.model_.alarms(scores, numbers_for("groups", groups, len(scores)), numbers_for("periods", periods, len(scores)))
@@ -439,8 +371,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
     """A linear regressor of scikit-learn's kind that learns under limits, without constants: every row is a round.
 
     ``Quantile(0.9)`` makes it predict what at most a tenth of the targets lie above, on every stream: a debt moves an offset. `ErrorRate`
-    makes
-    errors above a size dearer while there are too many. Features and targets are scaled by the rows before.
+    makes errors above a size dearer while there are too many. Features and targets are scaled by the rows before.
 
     Parameters
     ----------
@@ -482,16 +413,6 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
             The rows.
         y : array_like of shape (rows,)
             Their targets.
-
-        Returns
-        -------
-        ConstrainedRegressor
-            This estimator.
-
-        Raises
-        ------
-        ValueError
-            The rows cannot be used; the estimator stays what it was.
         """
         passes = validate.whole("max_iter", self.max_iter)
         rows, targets = _checked(self, X, y, accept_sparse="csr", y_numeric=True)
@@ -513,16 +434,6 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
             Their targets.
         sample_weight : array_like of shape (rows,), optional
             What each row's loss weighs, 0 or above.
-
-        Returns
-        -------
-        ConstrainedRegressor
-            This estimator.
-
-        Raises
-        ------
-        ValueError
-            The rows cannot be used; the estimator stays what it was.
         """
         fresh = not hasattr(self, "model_")
         rows, targets = _checked(self, X, y, reset=fresh, accept_sparse="csr", y_numeric=True)
@@ -536,18 +447,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
 
     @validate.undisturbed
     def predict(self, X: ArrayLike) -> Array:
-        """The prediction of every row, with the offset of a quantile as it stands.
-
-        Parameters
-        ----------
-        X : array_like of shape (rows, features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (rows,)
-            The predictions.
-        """
+        """The prediction of every row, with the offset of a quantile as it stands."""
         check_is_fitted(self, "model_")
         rows = _checked(self, X, reset=False, accept_sparse="csr")
         return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in blocks_of(rows)])

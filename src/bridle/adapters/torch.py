@@ -70,15 +70,12 @@ class OwnGroup(dict[str, Any]):
 class ConstrainedOptimizer(LimitedOptimizer):
     """Constraints around an optimiser of PyTorch, or bridle's own policies as an optimiser.
 
-    ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the cost
-    and
-    constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
+    ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the
+    cost and constraints as `bridle.adapters.duals` weighs them, so that they hold on average.
 
     ``ConstrainedOptimizer(model.parameters(), radius=3.0)`` makes each ``step(cost, constraints)``, or ``step(closure)`` with a closure
-    that
-    returns both, one round of a policy. Parameters that need no gradient when the optimiser is made are left alone. A network is not
-    convex, so
-    no theorem applies.
+    that returns both, one round of a policy. Parameters that need no gradient when the optimiser is made are left alone. A network is not
+    convex, so no theorem applies.
 
     Parameters
     ----------
@@ -95,11 +92,6 @@ class ConstrainedOptimizer(LimitedOptimizer):
         How many constraints a step has, or which: `MissLoss` and `GroupGap`, which `measure` evaluates, and names of your own.
     around : {"start", "origin"}, default "start"
         Whether the ball is around the first weights or around 0.
-
-    Raises
-    ------
-    InputError
-        An argument cannot be used.
 
     Examples
     --------
@@ -169,16 +161,6 @@ class ConstrainedOptimizer(LimitedOptimizer):
             The cost, or a closure that returns the cost and the constraints.
         constraints : Tensor or sequence of Tensor, optional
             Scalars, or one vector, that should be 0 or below; None is one that this step says nothing of.
-
-        Returns
-        -------
-        Tensor or None
-            The cost.
-
-        Raises
-        ------
-        InputError
-            A value or a gradient is not finite, or there are more or fewer constraints than was said.
         """
         if cost is None and constraints is None:
             raise InputError(
@@ -222,10 +204,7 @@ class ConstrainedOptimizer(LimitedOptimizer):
     def state_dict(self) -> dict[str, Any]:
         """The state, as PyTorch's; under "bridle" are all numbers of the policy but the weights, which the module saves itself.
 
-        Returns
-        -------
-        dict
-            What `load_state_dict` takes.
+        Returns what `load_state_dict` takes.
         """
         x = self._record.decide(self._state)
         leaves = {name: leaf for name, leaf in records.leaves((self._record, self._state)).items() if leaf is not x}
@@ -239,11 +218,6 @@ class ConstrainedOptimizer(LimitedOptimizer):
         ----------
         state_dict : dict
             What `state_dict` gave.
-
-        Raises
-        ------
-        InputError
-            It is that of another optimiser, or for other weights.
         """
         saved = state_dict.get("bridle", {"policy": None, "leaves": {}})
         x, mine, kept = self._record.decide(self._state), records.leaves((self._record, self._state)), saved["leaves"]
@@ -256,18 +230,7 @@ class ConstrainedOptimizer(LimitedOptimizer):
         self._load_totals(saved)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Is refused once the optimiser is made: a decision keeps its dimension.
-
-        Parameters
-        ----------
-        param_group : dict
-            The group.
-
-        Raises
-        ------
-        InputError
-            The optimiser has been made.
-        """
+        """Is refused once the optimiser is made: a decision keeps its dimension."""
         if hasattr(self, "_record"):
             raise InputError("parameter groups cannot be added later: make a new ConstrainedOptimizer with all of them")
         super().add_param_group(param_group)
@@ -298,11 +261,6 @@ class WrappedOptimizer(Wrapping, ConstrainedOptimizer):  # type: ignore[override
         How many constraints a step has, or which.
     **settings : object
         Nothing: what is for a policy is refused.
-
-    Raises
-    ------
-    InputError
-        The optimiser cannot be wrapped, or a policy's argument is given.
 
     Examples
     --------

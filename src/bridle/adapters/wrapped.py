@@ -54,22 +54,14 @@ class Wrapping(LimitedOptimizer):
         ``step(cost, constraints)`` and ``step(closure)``, whose closure returns both, take the gradients themselves. ``step()`` comes after
         ``weighted(cost, constraints).backward()``, once or for several parts of a batch.
 
+        Returns the cost; None for ``step()``.
+
         Parameters
         ----------
         cost : Tensor or callable, optional
             The cost, or a closure that returns the cost and the constraints.
         constraints : Tensor or sequence of Tensor, optional
             Scalars, or one vector, that should be 0 or below.
-
-        Returns
-        -------
-        Tensor or None
-            The cost; None for ``step()``.
-
-        Raises
-        ------
-        InputError
-            A value is not finite, or nothing was weighted before ``step()``.
         """
         if cost is None and constraints is None:
             self._finish(self.wrapped.step)
@@ -106,11 +98,6 @@ class Wrapping(LimitedOptimizer):
             The cost.
         constraints : Tensor or sequence of Tensor
             Scalars, or one vector, that should be 0 or below.
-
-        Returns
-        -------
-        Tensor
-            A scalar.
         """
         with torch.enable_grad():
             now = functions(cost, constraints, self._names)
@@ -200,23 +187,14 @@ class Wrapping(LimitedOptimizer):
         self.wrapped.zero_grad(set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a parameter group to the wrapped optimiser.
-
-        Parameters
-        ----------
-        param_group : dict
-            The group.
-        """
+        """Add a parameter group to the wrapped optimiser."""
         _check(param_group)
         self.wrapped.add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimiser's state, and under "bridle" the multipliers and totals.
 
-        Returns
-        -------
-        dict
-            What `load_state_dict` takes.
+        Returns what `load_state_dict` takes.
         """
         duals = {name: np.asarray(values).tolist() for name, values in records.leaves(self._duals).items()}
         return {**self.wrapped.state_dict(), "bridle": {"duals": duals, **self._totals()}}
@@ -228,11 +206,6 @@ class Wrapping(LimitedOptimizer):
         ----------
         state_dict : dict
             What `state_dict` gave.
-
-        Raises
-        ------
-        InputError
-            It is that of another optimiser.
         """
         saved = state_dict.get("bridle", {})
         if "duals" not in saved:

@@ -58,25 +58,7 @@ class Data:
         return np.asarray(self.values[:, self.columns.index(column)])
 
     def equals(self, column: str, category: str) -> np.ndarray:
-        """Which rows have this name in a column of names.
-
-        Parameters
-        ----------
-        column : str
-            The column.
-        category : str
-            The name.
-
-        Returns
-        -------
-        array of bool of shape (rows,)
-            True where it is so.
-
-        Raises
-        ------
-        InputError
-            There is no such column or name.
-        """
+        """Which rows have this name in a column of names."""
         names = self.categories.get(column, ())
         validate.one_of(f"name in column {column} of data set {self.name}", category, names)
         return np.asarray(self[column] == names.index(category))
@@ -85,10 +67,7 @@ class Data:
 def names() -> list[str]:
     """The names of the data sets.
 
-    Returns
-    -------
-    list of str
-        The names, for `load`, `fetch` and `facts`.
+    Returns the names, for `load`, `fetch` and `facts`.
 
     Examples
     --------
@@ -161,16 +140,6 @@ def facts(name: str) -> DataSetFacts:
     name : str
         A name from `names`.
 
-    Returns
-    -------
-    DataSetFacts
-        The facts.
-
-    Raises
-    ------
-    InputError
-        No data set has this name.
-
     Examples
     --------
     >>> djia = facts("djia")
@@ -206,6 +175,8 @@ def fetch(name: str, path: object = None, progress: Progress | None = None) -> P
     The cache takes nothing but the very file that the set names. A file in the cache that was damaged is replaced. Nothing is left
     half-written.
 
+    Raises `Unreachable`: no source could be reached.
+
     Parameters
     ----------
     name : str
@@ -214,18 +185,6 @@ def fetch(name: str, path: object = None, progress: Progress | None = None) -> P
         A file to put into the cache instead of a download.
     progress : callable, optional
         Is told how many bytes are there, and of how many.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        The name is unknown, or the file is another one.
-    Unreachable
-        No source could be reached.
 
     Examples
     --------
@@ -273,6 +232,8 @@ def fetch(name: str, path: object = None, progress: Progress | None = None) -> P
 def load(name: str, path: object = None, verify: bool = True, progress: Progress | None = None) -> Data:
     """A data set as arrays, from the cache (which is filled where need be), or from a file of your own.
 
+    Raises `Unreachable`: no source could be reached.
+
     Parameters
     ----------
     name : str
@@ -284,18 +245,6 @@ def load(name: str, path: object = None, verify: bool = True, progress: Progress
         excerpt.
     progress : callable, optional
         Is told how many bytes are there, and of how many.
-
-    Returns
-    -------
-    Data
-        The numbers, and the names of columns and categories.
-
-    Raises
-    ------
-    InputError
-        The name is unknown, or the file cannot be read as this set.
-    Unreachable
-        No source could be reached.
 
     Examples
     --------

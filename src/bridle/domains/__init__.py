@@ -40,16 +40,6 @@ def Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None =
     center : array_like of shape (dim,), optional
         The middle of the ball. Default: the origin.
 
-    Returns
-    -------
-    BallSet
-        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
-
-    Raises
-    ------
-    InputError
-        Neither `dim` nor `center` is given, the two do not agree, or a value is out of range.
-
     Examples
     --------
     >>> Ball(radius=2.0, center=[1.0, 0.0]).project(np.array([5.0, 0.0]))
@@ -70,16 +60,6 @@ def Box(low: ArrayLike, high: ArrayLike, dim: int | None = None) -> BoxSet:
         The largest value of each coordinate; nowhere below `low`.
     dim : int, optional
         How many coordinates an action has, 1 or above. Must be given where `low` and `high` are both numbers.
-
-    Returns
-    -------
-    BoxSet
-        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
-
-    Raises
-    ------
-    InputError
-        The box is empty, `dim` is missing, or a value is not finite.
 
     Examples
     --------
@@ -108,16 +88,6 @@ def Simplex(dim: int, mass: float = 1.0) -> SimplexSet:
     mass : float, default 1.0
         The sum of the entries, above 0, in units of action.
 
-    Returns
-    -------
-    SimplexSet
-        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> Simplex(3).project(np.array([1.0, 1.0, -5.0]))
@@ -140,16 +110,6 @@ def L1Ball(dim: int | None = None, radius: float = 1.0, center: ArrayLike | None
     center : array_like of shape (dim,), optional
         The middle. Default: the origin.
 
-    Returns
-    -------
-    L1BallSet
-        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
-
-    Raises
-    ------
-    InputError
-        Neither `dim` nor `center` is given, the two do not agree, or a value is out of range.
-
     Examples
     --------
     >>> L1Ball(dim=2).project(np.array([2.0, -1.5]))
@@ -169,16 +129,6 @@ def Spectrahedron(size: int, trace: float = 1.0) -> SpectrahedronSet:
     trace : float, default 1.0
         The sum of the diagonal entries, above 0, in units of action.
 
-    Returns
-    -------
-    SpectrahedronSet
-        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> Spectrahedron(2).project(np.array([2.0, 0.0, 0.0, -1.0]))
@@ -196,6 +146,8 @@ def Paths(edges: Iterable[tuple[Hashable, Hashable]], source: Hashable, target: 
     no cycle; where a node may be reached at several steps, give it once for each. A path with the mean `x` is drawn by
     ``bridle.round_randomly(x, rng, to=domain)``. The centre is the mean over all paths, and the diameter is exact.
 
+    Returns the domain; ``linear_argmin(v)`` is the cheapest path with costs `v`, which may be negative.
+
     Parameters
     ----------
     edges : iterable of (node, node)
@@ -204,16 +156,6 @@ def Paths(edges: Iterable[tuple[Hashable, Hashable]], source: Hashable, target: 
         Where every path begins.
     target : node
         Where every path ends.
-
-    Returns
-    -------
-    PathSet
-        The domain; ``linear_argmin(v)`` is the cheapest path with costs `v`, which may be negative.
-
-    Raises
-    ------
-    InputError
-        There is a cycle, or an edge that lies on no path from `source` to `target`.
 
     Examples
     --------
@@ -238,16 +180,6 @@ def Matchings(rows: int, columns: int | None = None) -> MatchingSet:
     columns : int, optional
         How many columns there are, no fewer than `rows`. Default: as many as rows.
 
-    Returns
-    -------
-    MatchingSet
-        The domain; ``linear_argmin(v)`` is the cheapest matching with costs `v`.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> Matchings(2).linear_argmin(np.array([1.0, 2.0, 0.0, 4.0]))
@@ -268,20 +200,12 @@ def SpanningTrees(edges: Iterable[tuple[Hashable, Hashable]]) -> SpanningTreeSet
     mean `x` is drawn by ``bridle.round_randomly(x, rng, to=domain)``. The centre is the mean over all spanning trees; the diameter is an
     upper bound, exact where two trees share no edge but those that all have.
 
+    Returns the domain; ``linear_argmin(v)`` is the cheapest spanning tree with costs `v`, which may be negative.
+
     Parameters
     ----------
     edges : iterable of (node, node)
         The nodes that each edge joins, numbers or names; no edge comes twice.
-
-    Returns
-    -------
-    SpanningTreeSet
-        The domain; ``linear_argmin(v)`` is the cheapest spanning tree with costs `v`, which may be negative.
-
-    Raises
-    ------
-    InputError
-        The graph is not connected, or an edge comes twice or joins a node to itself.
 
     Examples
     --------
@@ -300,16 +224,6 @@ def Product(*domains: Domain) -> ProductSet:
     *domains : Domain
         The parts, at least one, in the order of their coordinates.
 
-    Returns
-    -------
-    ProductSet
-        The domain; it has as many coordinates as its parts together.
-
-    Raises
-    ------
-    InputError
-        There is no part, or one of them is not a domain.
-
     Examples
     --------
     >>> Product(Box(0.0, 1.0, dim=1), Simplex(2)).project(np.array([3.0, 1.0, 1.0]))
@@ -326,6 +240,8 @@ def Product(*domains: Domain) -> ProductSet:
 def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
     """The part of a domain on one side of a plane: all its points x with ``<a, x> <= b``.
 
+    Returns the part that is left; `within` itself where the plane cuts nothing off.
+
     Parameters
     ----------
     a : array_like of shape (dim,)
@@ -334,16 +250,6 @@ def Halfspace(a: ArrayLike, b: float, within: Domain) -> Domain:
         The largest value of ``<a, x>``, in units of `a` times an action.
     within : Domain
         The domain that is cut.
-
-    Returns
-    -------
-    Domain
-        The part that is left; `within` itself where the plane cuts nothing off.
-
-    Raises
-    ------
-    InputError
-        The halfspace misses the domain or only touches it, or `a` is zero.
 
     Examples
     --------

@@ -151,16 +151,6 @@ def Polyhedron(A: ArrayLike, b: ArrayLike, solver: str = "daqp") -> PolyhedronSe
     solver : {"daqp", "osqp"}, default "daqp"
         Which solver projects.
 
-    Returns
-    -------
-    PolyhedronSet
-        The domain; ``project``, ``contains``, ``diameter`` and ``center`` are its methods.
-
-    Raises
-    ------
-    InputError
-        The set is empty or unbounded, the shapes do not agree, or the solver is not installed.
-
     Examples
     --------
     >>> triangle = Polyhedron([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0])

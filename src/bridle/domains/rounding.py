@@ -40,16 +40,6 @@ def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | Combi
     keep_sum : bool, default False
         Draw whole numbers together, so that their sum is that of `x`, rounded up or down. A whole sum stays as it is.
 
-    Returns
-    -------
-    numpy.ndarray of shape (d,)
-        What to play.
-
-    Raises
-    ------
-    InputError
-        `x` lies outside the levels or is no mixture of the points, or `keep_sum` is given together with `to`.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -68,16 +68,6 @@ def Affine(a: ArrayLike, b: ArrayLike = 0.0) -> AffineFunction | AffineRows:
     b : float or array_like of shape (k,), default 0.0
         The value at the origin, in units of cost or constraint.
 
-    Returns
-    -------
-    AffineFunction or AffineRows
-        The function, or the k functions as one record; ``value(x)`` and ``grad(x)`` are its methods.
-
-    Raises
-    ------
-    InputError
-        The shapes do not agree, or a value is not finite.
-
     Examples
     --------
     >>> Affine([[1.0, 0.0], [0.0, 1.0]], [0.0, -1.0]).value(np.array([2.0, 3.0]))
@@ -142,16 +132,6 @@ def AbsoluteDeviation(a: ArrayLike, b: float = 0.0) -> Deviation:
         The slope.
     b : float, default 0.0
         The value at which the deviation is 0, in units of `a` times an action.
-
-    Returns
-    -------
-    Deviation
-        The function; ``value(x)`` and ``grad(x)`` are its methods. Its subgradient at the kink is 0.
-
-    Raises
-    ------
-    InputError
-        A value is not finite.
 
     Examples
     --------

@@ -62,16 +62,6 @@ def Maximum(*functions: Function) -> MaximumOf:
     *functions : Function
         The functions, at least one. Of those that are equal at a point, the first gives the gradient.
 
-    Returns
-    -------
-    MaximumOf
-        The function; it is convex where all of them are.
-
-    Raises
-    ------
-    InputError
-        There is none, or one is not a function, or one holds several rows.
-
     Examples
     --------
     >>> from bridle.functions import Affine
@@ -139,16 +129,6 @@ def Callable(value: PyCallable[[Array], float], grad: PyCallable[[Array], ArrayL
         Takes an action of shape (d,) and gives an array of shape (d,).
     convex : bool, default True
         Whether the function is convex. It is not checked; where it is False, no theorem applies.
-
-    Returns
-    -------
-    Opaque
-        The function; ``value(x)`` and ``grad(x)`` are its methods.
-
-    Raises
-    ------
-    InputError
-        `value` or `grad` is not callable.
 
     Examples
     --------

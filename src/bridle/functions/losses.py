@@ -35,6 +35,8 @@ class LogisticLoss(NamedTuple):
 def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> LogisticLoss:
     """The logistic loss of a linear classifier on one example, ``weight * ln(1 + exp(-label <features, x>))``.
 
+    Returns the loss as a function of the classifier's weights x.
+
     Parameters
     ----------
     features : array_like of shape (d,)
@@ -43,16 +45,6 @@ def Logistic(features: ArrayLike, label: float, weight: float = 1.0) -> Logistic
         Its class.
     weight : float, default 1.0
         How much the example counts, 0 or above.
-
-    Returns
-    -------
-    LogisticLoss
-        The loss as a function of the classifier's weights x.
-
-    Raises
-    ------
-    InputError
-        The label is neither 1 nor -1, or a value is out of range.
 
     Examples
     --------
@@ -88,6 +80,8 @@ class HingeLoss(NamedTuple):
 def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float = 1.0) -> HingeLoss:
     """The hinge loss of a linear classifier on one example, ``weight * max(0, margin - label <features, x>)``.
 
+    Returns the loss as a function of the classifier's weights x.
+
     Parameters
     ----------
     features : array_like of shape (d,)
@@ -98,16 +92,6 @@ def Hinge(features: ArrayLike, label: float, margin: float = 1.0, weight: float 
         The score, on the right side, from which the loss is 0.
     weight : float, default 1.0
         How much the example counts, 0 or above.
-
-    Returns
-    -------
-    HingeLoss
-        The loss as a function of the classifier's weights x.
-
-    Raises
-    ------
-    InputError
-        The label is neither 1 nor -1, or a value is out of range.
 
     Examples
     --------
@@ -153,22 +137,14 @@ def LogWealth(returns: ArrayLike, floor: float = 1e-3) -> LogWealthLoss:
 
     Below `floor` the function goes on as a parabola, so that it is convex and finite for every x.
 
+    Returns the loss as a function of the share x of wealth in each asset.
+
     Parameters
     ----------
     returns : array_like of shape (d,)
         The growth of each asset over the period, as a price relative: 1.1 is a gain of 10 percent.
     floor : float, default 0.001
         The growth below which the parabola takes over, above 0.
-
-    Returns
-    -------
-    LogWealthLoss
-        The loss as a function of the share x of wealth in each asset.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------

@@ -84,16 +84,6 @@ def Quadratic(
     offset : float, default 0.0
         A constant that is added, in units of cost or constraint.
 
-    Returns
-    -------
-    RoundQuadratic or QuadraticForm
-        The function; ``value(x)`` and ``grad(x)`` are its methods.
-
-    Raises
-    ------
-    InputError
-        The matrix is not symmetric or not positive semidefinite, or the shapes do not agree.
-
     Examples
     --------
     >>> Quadratic(2.0, center=[1.0, 1.0]).value(np.array([0.0, 0.0]))

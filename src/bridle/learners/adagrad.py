@@ -96,16 +96,6 @@ def AdaGrad(domain: Domain, diameter: Setting | None = None, initial: Setting = 
     initial : float or list of float, default 0.0
         What the sum starts from, 0 or above, in units of squared gradient. No guarantee is stated above 0.
 
-    Returns
-    -------
-    AdaGradNorm or AdaGradFrom
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Notes
     -----
     Guarantee: `bridle.learners.adagrad_regret`, for every t, without knowing any constant but the diameter.

@@ -156,16 +156,6 @@ def AdaHedge(domain: Domain, prior: ArrayLike | None = None) -> Hedge | Grouped:
     prior : array_like of shape (dim,), optional
         The weight of each corner before the first round, above 0. Default: all alike.
 
-    Returns
-    -------
-    Hedge or Grouped
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        The domain is not made of simplices, or the prior has another length.
-
     Notes
     -----
     Guarantee: `bridle.learners.hedge_regret`.

@@ -77,16 +77,6 @@ def AdaFTRL(
     exponent : float, optional
         p of the p-norm, above 1 and at most 2. Default: that of the dual exponent ``max(2, 2 ln(dim))``.
 
-    Returns
-    -------
-    SoloFTRL or StructuredFTRL
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range, or the geometry is not for this domain.
-
     Notes
     -----
     Guarantee: `bridle.learners.adaftrl_regret`, as published; it is not proved again here. Of the other geometries:
@@ -179,8 +169,7 @@ def FTPL(domain: Domain, scale: Setting | None = None, samples: int = 1000, seed
     """Follow the perturbed leader with Gaussian perturbations, played as the mean over fixed draws.
 
     A single draw has no guarantee under a reduction, where the next gradient depends on the decision that was drawn. The draws come in
-    pairs
-    Z and -Z, so that their mean is exactly 0. The first decision is the learner's own: ``x1`` is not used.
+    pairs Z and -Z, so that their mean is exactly 0. The first decision is the learner's own: ``x1`` is not used.
 
     Parameters
     ----------
@@ -192,16 +181,6 @@ def FTPL(domain: Domain, scale: Setting | None = None, samples: int = 1000, seed
         How many draws are averaged, 1 or above.
     seed : int, default 0
         The seed of the draws, 0 or above.
-
-    Returns
-    -------
-    FixedFTPL or AdaptiveFTPL
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Notes
     -----

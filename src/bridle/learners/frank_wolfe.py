@@ -129,16 +129,6 @@ def FrankWolfe(domain: Domain, diameter: Setting | None = None) -> FrankWolfeLea
     diameter : float or list of float, optional
         D, above 0, in units of action. Default: the domain's own diameter.
 
-    Returns
-    -------
-    FrankWolfeLearner
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Notes
     -----
     Guarantee: `bridle.learners.frank_wolfe_regret`.

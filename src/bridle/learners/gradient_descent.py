@@ -79,16 +79,6 @@ def OGD(domain: Domain, step: Setting, decay: str = "none") -> ConstantOGD | Dec
     decay : {"none", "sqrt"}, default "none"
         Whether the step stays, or is ``step / sqrt(t)`` in round t.
 
-    Returns
-    -------
-    ConstantOGD or DecreasingOGD
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Notes
     -----
     Guarantee: `bridle.learners.ogd_regret` and `bridle.learners.decreasing_ogd_regret`.
@@ -150,6 +140,8 @@ class CurvedOGD(NamedTuple):
 def StronglyConvexOGD(domain: Domain, modulus: Setting) -> CurvedOGD:
     """Projected online gradient descent for strongly convex costs, with steps 1 / (sum of the moduli so far).
 
+    Returns the learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad, modulus=None)``.
+
     Parameters
     ----------
     domain : Domain
@@ -157,16 +149,6 @@ def StronglyConvexOGD(domain: Domain, modulus: Setting) -> CurvedOGD:
     modulus : float or list of float
         The strong convexity of the costs, above 0, in cost per squared unit of action. A round may have its own: ``step(...,
         modulus=...)``.
-
-    Returns
-    -------
-    CurvedOGD
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad, modulus=None)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Notes
     -----

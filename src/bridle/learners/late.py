@@ -146,6 +146,9 @@ class AdaGradLate(NamedTuple):
 def LateAdaGrad(domain: Domain, delay: Setting = 0.0, diameter: Setting | None = None) -> AdaGradLate:
     """AdaGrad for gradients that arrive late and out of order, with steps that follow the gradients and the waiting.
 
+    Returns the learner: ``init(x1)``, ``decide(state)``, ``step(state, grad)`` and ``step_late(state, grad, since,
+    others)``.
+
     Parameters
     ----------
     domain : Domain
@@ -154,16 +157,6 @@ def LateAdaGrad(domain: Domain, delay: Setting = 0.0, diameter: Setting | None =
         How many other rounds wait when a gradient arrives, at most, where nobody counts them, 0 or above. ``step_late`` is told.
     diameter : float or list of float, optional
         D, above 0, in units of action. Default: the domain's own diameter.
-
-    Returns
-    -------
-    AdaGradLate
-        The learner: ``init(x1)``, ``decide(state)``, ``step(state, grad)`` and ``step_late(state, grad, since, others)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------
@@ -189,6 +182,8 @@ def late_adagrad_regret(D: float, S: float, waited: float = 0.0, shared: float =
 def LateOGD(domain: Domain, delay: Setting, diameter: Setting | None = None) -> LateGradient:
     """Online gradient descent for gradients that arrive late and out of order.
 
+    Returns the learner: ``init(x1)``, ``decide(state)``, ``step(state, grad)`` and ``step_at(state, grad, x)``.
+
     Parameters
     ----------
     domain : Domain
@@ -197,16 +192,6 @@ def LateOGD(domain: Domain, delay: Setting, diameter: Setting | None = None) -> 
         The most other rounds that may be waiting when a gradient arrives, 0 or above.
     diameter : float or list of float, optional
         D, above 0, in units of action. Default: the domain's own diameter.
-
-    Returns
-    -------
-    LateGradient
-        The learner: ``init(x1)``, ``decide(state)``, ``step(state, grad)`` and ``step_at(state, grad, x)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------

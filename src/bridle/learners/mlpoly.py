@@ -123,16 +123,6 @@ def MLPoly(domain: Domain, prior: ArrayLike | None = None) -> MLPolyLearner | Gr
     prior : array_like of shape (dim,), optional
         The weight of each corner before the first round, above 0. Default: all alike.
 
-    Returns
-    -------
-    MLPolyLearner or Grouped
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        The domain is not made of simplices, or the prior has another length.
-
     Notes
     -----
     Guarantee: `bridle.learners.poly_regret` and `bridle.learners.poly_psi`.

@@ -190,16 +190,6 @@ def ONS(domain: Domain, exp_concavity: Setting, diameter: Setting | None = None)
     diameter : float or list of float, optional
         D, above 0, in units of action. Default: the domain's own diameter.
 
-    Returns
-    -------
-    NewtonStep
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Notes
     -----
     Guarantee: `bridle.learners.ons_regret`, and ``certified(state)`` with what has happened.

@@ -64,20 +64,12 @@ class QuadraticPotential(NamedTuple):
 def Exponential(lam: Setting) -> ExponentialPotential:
     """The potential ``e^(lam q) - 1`` of Theorem 1.
 
+    Returns the potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
+
     Parameters
     ----------
     lam : float or list of float
         The rate, above 0, in 1 / violation.
-
-    Returns
-    -------
-    ExponentialPotential
-        The potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
-
-    Raises
-    ------
-    InputError
-        `lam` is not above 0.
 
     Examples
     --------
@@ -90,20 +82,12 @@ def Exponential(lam: Setting) -> ExponentialPotential:
 def Power(exponent: Setting) -> PowerPotential:
     """The potential ``q^exponent``.
 
+    Returns the potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
+
     Parameters
     ----------
     exponent : float or list of float
         The exponent, 2 or above.
-
-    Returns
-    -------
-    PowerPotential
-        The potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
-
-    Raises
-    ------
-    InputError
-        `exponent` is below 2.
 
     Examples
     --------
@@ -119,10 +103,7 @@ def Power(exponent: Setting) -> PowerPotential:
 def Quadratic() -> QuadraticPotential:
     """The potential ``q^2`` of Theorem 2.
 
-    Returns
-    -------
-    QuadraticPotential
-        The potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
+    Returns the potential: ``value(q)`` and ``slope(q)`` of an accumulated violation q.
 
     Examples
     --------

@@ -130,16 +130,6 @@ def Track(domain: Domain) -> Tracking | Grouped:
     domain : Domain
         A simplex, or equal simplices side by side.
 
-    Returns
-    -------
-    Tracking or Grouped
-        The learner: ``init(x1)``, ``decide(state)`` and ``step(state, grad)``.
-
-    Raises
-    ------
-    InputError
-        The domain is not made of simplices.
-
     Notes
     -----
     Guarantee: `bridle.learners.track_regret`.

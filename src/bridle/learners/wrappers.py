@@ -197,16 +197,6 @@ def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
     constraints : int, default 1
         Of a policy: how many constraints a round reveals, 1 or above.
 
-    Returns
-    -------
-    Learner or Policy
-        The same kind as `inner`.
-
-    Raises
-    ------
-    InputError
-        `inner` is neither, or a value is out of range.
-
     Notes
     -----
     Guarantee: `bridle.learners.wrappers.delayed_ogd_regret`, for a learner with constant steps.
@@ -242,16 +232,6 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
         Epochs of 1, 2, 4, ... rounds; or of 2, 4, 16, 256, ..., which keeps logarithmic regret logarithmic.
     epochs : int, default 40
         How many epochs are prepared, 1 or above.
-
-    Returns
-    -------
-    DoublingLearner or DoublingPolicy
-        The same kind as `make` gives.
-
-    Raises
-    ------
-    InputError
-        `make` is not callable, or gives algorithms that are made of different parts.
 
     Notes
     -----

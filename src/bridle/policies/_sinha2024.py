@@ -74,9 +74,8 @@ class LyapunovWeights(NamedTuple):
 class Lyapunov(NamedTuple):
     """Algorithm 1 as a record: a learner runs on surrogates of the cost and the worst violated constraint.
 
-    The surrogate of a round is ``V beta f_t + Phi'(Q(t)) beta max(g_t, 0)``; of several constraints the worst counts. `bridle.policy` makes
-    it
-    with the theorem's constants under the name "sinha2024".
+    The surrogate of a round is ``V beta f_t + Phi'(Q(t)) beta max(g_t, 0)``; of several constraints the worst counts. `bridle.policy`
+    makes it with the theorem's constants under the name "sinha2024".
 
     Parameters
     ----------
@@ -109,49 +108,17 @@ class Lyapunov(NamedTuple):
         return self.learner.domain
 
     def init(self, x1: Array) -> LyapunovState:
-        """The state before the first round.
-
-        Parameters
-        ----------
-        x1 : array of shape (d,)
-            The first decision.
-
-        Returns
-        -------
-        LyapunovState
-            The learner's state, and nothing accumulated.
-        """
+        """The state before the first round."""
         return LyapunovState(scalar(x1), self.learner.init(x1))  # line 3
 
     def decide(self, state: LyapunovState) -> Array:
-        """The decision in a state.
-
-        Parameters
-        ----------
-        state : LyapunovState
-            The state.
-
-        Returns
-        -------
-        array of shape (d,)
-            The learner's decision.
-        """
+        """The decision in a state."""
         return self.learner.decide(state.learner)  # line 5
 
     def move(self, state: LyapunovState, x: Array) -> LyapunovState | None:
         """The state with another point in place of its next decision.
 
-        Parameters
-        ----------
-        state : LyapunovState
-            The state.
-        x : array of shape (d,)
-            The point.
-
-        Returns
-        -------
-        LyapunovState or None
-            None where the learner keeps no iterate.
+        Returns None where the learner keeps no iterate.
         """
         learner = moved(self.learner, state.learner, x)
         return None if learner is None else LyapunovState(state.Q, learner)
@@ -159,17 +126,7 @@ class Lyapunov(NamedTuple):
     def weigh(self, state: LyapunovState, g: Scalar) -> LyapunovWeights:
         """Lines 6 to 8 of the algorithm without the gradients: what the round's violation weighs.
 
-        Parameters
-        ----------
-        state : LyapunovState
-            The state.
-        g : float or array
-            The worst constraint's value.
-
-        Returns
-        -------
-        LyapunovWeights
-            The surrogate's weights on the cost and the constraint.
+        Returns the surrogate's weights on the cost and the constraint.
         """
         Q = state.Q + self.beta * pos(g)  # lines 6, 7
         if not (isinstance(self.potential, ExponentialPotential) and self.learner.scale_free):
@@ -193,11 +150,6 @@ class Lyapunov(NamedTuple):
             The surrogate's gradient.
         modulus : float, optional
             The surrogate's strong convexity, where it is known.
-
-        Returns
-        -------
-        LyapunovState
-            The next state.
         """
         learner = state.learner if weights.shrink is None else self.learner.rescale(state.learner, weights.shrink)  # type: ignore[attr-defined]
         if modulus is None:
@@ -213,11 +165,6 @@ class Lyapunov(NamedTuple):
             The state before the round.
         feedback : Feedback
             What the round revealed at the decision.
-
-        Returns
-        -------
-        LyapunovState
-            The next state.
         """
         g, dg = worst(feedback.g, feedback.dg)
         weights = self.weigh(state, g)
@@ -230,19 +177,10 @@ class Lyapunov(NamedTuple):
     def certified_regret(self, state: LyapunovState) -> float | None:
         """The proof's own upper bound on the regret so far: ``(c sqrt(S_t) - Phi(Q(t))) / (beta V)``, with the surrogates' S_t as it is.
 
-        Where the learner has a bound of its own on its regret so far, that takes the place of ``c sqrt(S_t)``. Every update must have been
-        fed with
-        the feedback at the state's own decision. It holds whatever `lipschitz` was given.
+        Where the learner has a bound of its own on its regret so far, that takes the place of ``c sqrt(S_t)``. Every update must have
+        been fed with the feedback at the state's own decision. It holds whatever `lipschitz` was given.
 
-        Parameters
-        ----------
-        state : LyapunovState
-            The state.
-
-        Returns
-        -------
-        float or None
-            In units of cost; None where the proof gives none.
+        It is in units of cost; None where the proof gives none.
         """
         overflown = isinstance(self.potential, ExponentialPotential) and self.potential.units(state.Q) > 0.0
         if overflown:
@@ -257,15 +195,7 @@ class Lyapunov(NamedTuple):
     def alarm(self, state: LyapunovState) -> Alarm | None:
         """Whether the accumulated violation has grown beyond what the theorem allows.
 
-        Parameters
-        ----------
-        state : LyapunovState
-            The state.
-
-        Returns
-        -------
-        Alarm or None
-            The alarm; None while all is as proved.
+        Returns the alarm; None while all is as proved.
         """
         if not isinstance(self.potential, ExponentialPotential):
             return None

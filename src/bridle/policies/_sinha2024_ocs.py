@@ -56,8 +56,7 @@ class ConstraintSatisfaction(NamedTuple):
     """Algorithm 2 as a record: a learner runs on the constraints alone, each weighed by its own queue.
 
     The surrogate of a round is ``2 sum_i Q_i(t) g_{t,i}``. All k constraints stay apart, because their maximum is not S-feasible.
-    `bridle.policy`
-    makes it under the name "sinha2024-ocs".
+    `bridle.policy` makes it under the name "sinha2024-ocs".
 
     Parameters
     ----------
@@ -83,49 +82,17 @@ class ConstraintSatisfaction(NamedTuple):
         return self.learner.domain
 
     def init(self, x1: Array) -> QueueState:
-        """The state before the first round.
-
-        Parameters
-        ----------
-        x1 : array of shape (d,)
-            The first decision.
-
-        Returns
-        -------
-        QueueState
-            The learner's state, and empty queues.
-        """
+        """The state before the first round."""
         return QueueState(vector(x1, self.each), self.learner.init(x1))  # line 3
 
     def decide(self, state: QueueState) -> Array:
-        """The decision in a state.
-
-        Parameters
-        ----------
-        state : QueueState
-            The state.
-
-        Returns
-        -------
-        array of shape (d,)
-            The learner's decision.
-        """
+        """The decision in a state."""
         return self.learner.decide(state.learner)  # line 5
 
     def move(self, state: QueueState, x: Array) -> QueueState | None:
         """The state with another point in place of its next decision.
 
-        Parameters
-        ----------
-        state : QueueState
-            The state.
-        x : array of shape (d,)
-            The point.
-
-        Returns
-        -------
-        QueueState or None
-            None where the learner keeps no iterate.
+        Returns None where the learner keeps no iterate.
         """
         learner = moved(self.learner, state.learner, x)
         return None if learner is None else state._replace(learner=learner)
@@ -133,17 +100,7 @@ class ConstraintSatisfaction(NamedTuple):
     def weigh(self, state: QueueState, g: Array) -> QueueWeights:
         """Line 6 of the algorithm, and the weights on the constraints' gradients; the cost has none.
 
-        Parameters
-        ----------
-        state : QueueState
-            The state.
-        g : array of shape (k,)
-            The constraints' values.
-
-        Returns
-        -------
-        QueueWeights
-            The queues after the round, and the weights.
+        Returns the queues after the round, and the weights.
         """
         Q = pos(state.Q + g)  # signed, not clipped
         return QueueWeights(Q, 0.0, 2.0 * Q)
@@ -159,11 +116,6 @@ class ConstraintSatisfaction(NamedTuple):
             What `weigh` gave.
         grad : array of shape (d,)
             The surrogate's gradient.
-
-        Returns
-        -------
-        QueueState
-            The next state.
         """
         return QueueState(weights.Q, self.learner.step(state.learner, grad))
 
@@ -176,11 +128,6 @@ class ConstraintSatisfaction(NamedTuple):
             The state before the round.
         feedback : Feedback
             What the round revealed at the decision.
-
-        Returns
-        -------
-        QueueState
-            The next state.
         """
         weights = self.weigh(state, feedback.g)
         return self.follow(state, weights, combine(weights.constraint, feedback.dg))

@@ -251,11 +251,6 @@ def register(item: Entry) -> None:
     item : Entry
         Its name, its factory, and what it assumes and promises: see `bridle.policies.Entry`.
 
-    Raises
-    ------
-    InputError
-        A policy of this name is registered already.
-
     Examples
     --------
     >>> import bridle

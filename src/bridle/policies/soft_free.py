@@ -32,26 +32,25 @@ Guarantee: `observed_regret` and `observed_violation`, after every round, agains
     O(sqrt(T)) without room to spare: the form with constants has that (`bridle.policies._soft`).
 Reference: bridle (this file).
 
-Proof. *Decisions.* Fix an epoch (between two changes of s), u in X and u' = z + s (u - z), which is in X and within s D of z. P_X, and the
-pull towards z (the projection on the ball, which maps X into X), bring nothing farther from u', and |x_t - u'| <= d = min(2s, 1) D.
+Proof. *Decisions.* Fix an epoch (between two changes of s), u in X and u' = z + s (u - z), which is in X and within s D of z. P_X, and
+the pull towards z (the projection on the ball, which maps X into X), bring nothing farther from u', and |x_t - u'| <= d = min(2s, 1) D.
 AdaGrad: R' = sum <p, x_t - u'> <= sqrt(2) d sqrt(S). As x - u = (x - u')/s + (1/s - 1) (z - x), sum <p, x_t - u> = R'/s + (1/s - 1) gam:
 summed over the epochs this is at most B_t = sum of sqrt(2) min(2, 1/s) D sqrt(S) + (1/s - 1) gam. Before an epoch's last round gam <= s D
 sqrt(S), and that round adds at most s D |p|, so that gam <= sqrt(2) s D sqrt(S), and an epoch costs at most 3 sqrt(2) D sqrt(S). (Part of
 an epoch: 5, as -gam <= 2 sqrt(2) s D sqrt(S), AdaGrad against z.) s grows at most log_4(1/s0) times, and once more for each turn.
 *Prices.* By convexity and lam >= 0, Regret(u) + sum lam g(x_t) - sum lam g_t(u) <= B. Lowering Q makes nu Q^2 <= (m Q^2 before), so that
-with E = sum of [m Q^2/2 after - nu Q^2/2 before - lam g] the m Q^2/2 of the end is at most E + sum lam g; and lam g_t(u) <= 0.
-*E.* One limit, one round, h' = 0, m <= nu (or Q = 0). Where g >= 0 the term is at most m g^2/2 = pi g^2/(2 c N). Where g < 0 it is at most
-nu g^2/2, and nu Q |g|. If g^2 <= N^2 before, the former is at most sqrt(2) pi g^2/(2 c N), and sum g^2/N <= 2 N. In the other rounds N
-grows by sqrt(2) or more, so that their |g| add up to (2 + sqrt(2)) N. h' changes the term by -nu h' g. The gate is open only while the
-worst sum of nu h' g over any last rounds is at least -m N^2 = -pi N/c, and a round changes that by nu |h'| |g| <= pi |g|/c: it is at least
--2 pi N/c.
-*Known limits.* Let x be the nearest action to x_t of a convex set K that holds u. <x_t - x, x - u> >= 0, so that |x - u'|^2 - |x_t - u'|^2
-<= 2 (1 - s) <x_t - x, z - x> - |x_t - x|^2. Where that is 0 or less, and |x - z| <= s D, as always where z is in K or s = 1, x may take the
-place of x_t in the epoch. Elsewhere the epoch ends, and another begins with s = 1; the parts that it leaves out are no more than it adds.
-*Violation.* Q after a round is at least Q + g, with Q as lowered. *Room to spare.* Let tau be the last round with lam <= theta: m Q after
-it is at most theta + 2 pi/c. From there on |grad f| D <= sigma lam, so that m Q^2/2 grows by no more than the decisions' part and E; times
-2 m that is a quadratic inequality in the price. *Errors.* lam depends on the past and on the lengths of this round's gradients alone, so E
-lam xi = 0.
+with E = sum of [m Q^2/2 after - nu Q^2/2 before - lam g] the m Q^2/2 of the end is at most E + sum lam g; and lam g_t(u) <= 0. *E.* One
+limit, one round, h' = 0, m <= nu (or Q = 0). Where g >= 0 the term is at most m g^2/2 = pi g^2/(2 c N). Where g < 0 it is at most nu
+g^2/2, and nu Q |g|. If g^2 <= N^2 before, the former is at most sqrt(2) pi g^2/(2 c N), and sum g^2/N <= 2 N. In the other rounds N grows
+by sqrt(2) or more, so that their |g| add up to (2 + sqrt(2)) N. h' changes the term by -nu h' g. The gate is open only while the worst
+sum of nu h' g over any last rounds is at least -m N^2 = -pi N/c, and a round changes that by nu |h'| |g| <= pi |g|/c: it is at least -2
+pi N/c. *Known limits.* Let x be the nearest action to x_t of a convex set K that holds u. <x_t - x, x - u> >= 0, so that |x - u'|^2 -
+|x_t - u'|^2 <= 2 (1 - s) <x_t - x, z - x> - |x_t - x|^2. Where that is 0 or less, and |x - z| <= s D, as always where z is in K or s = 1,
+x may take the place of x_t in the epoch. Elsewhere the epoch ends, and another begins with s = 1; the parts that it leaves out are no
+more than it adds. *Violation.* Q after a round is at least Q + g, with Q as lowered. *Room to spare.* Let tau be the last round with lam
+<= theta: m Q after it is at most theta + 2 pi/c. From there on |grad f| D <= sigma lam, so that m Q^2/2 grows by no more than the
+decisions' part and E; times 2 m that is a quadratic inequality in the price. *Errors.* lam depends on the past and on the lengths of this
+round's gradients alone, so E lam xi = 0.
 
 >>> import bridle
 >>> problem = bridle.problem("halfspaces", horizon=500, dim=3)

@@ -70,6 +70,8 @@ class Hinting(NamedTuple):
 def with_hints(problem: Problem, truth: float = 1.0, error: float = 0.0) -> Problem:
     """A problem whose adversary predicts the gradients of every round before the decision.
 
+    Returns the problem with hints. Policies that take none play it as they play `problem`.
+
     Parameters
     ----------
     problem : Problem
@@ -78,16 +80,6 @@ def with_hints(problem: Problem, truth: float = 1.0, error: float = 0.0) -> Prob
         What a hint has of the true gradients: 1 is all, 0 nothing, -1 the opposite.
     error : float, default 0.0
         How long the noise in it is, on average, as a multiple of the gradient's length, 0 or above.
-
-    Returns
-    -------
-    Problem
-        The problem with hints. Policies that take none play it as they play `problem`.
-
-    Raises
-    ------
-    InputError
-        A value is out of range, or the problem's rounds are recorded.
 
     Examples
     --------

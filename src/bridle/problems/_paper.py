@@ -44,30 +44,11 @@ class Fixed(NamedTuple):
     round: Round
 
     def init(self) -> NoState:
-        """The adversary's state before the first round.
-
-        Returns
-        -------
-        tuple
-            Nothing: it remembers nothing.
-        """
+        """The adversary's state before the first round."""
         return ()
 
     def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
-        """The round that answers a decision.
-
-        Parameters
-        ----------
-        state : tuple
-            Its state.
-        x : array of shape (d,)
-            The decision.
-
-        Returns
-        -------
-        tuple of (tuple, Round)
-            The next state, and the round.
-        """
+        """The round that answers a decision."""
         return state, self.round
 
 
@@ -105,30 +86,11 @@ class Minimax(NamedTuple):
     b: Scalar
 
     def init(self) -> NoState:
-        """The adversary's state before the first round.
-
-        Returns
-        -------
-        tuple
-            Nothing: it remembers nothing.
-        """
+        """The adversary's state before the first round."""
         return ()
 
     def answer(self, state: NoState, x: Array) -> tuple[NoState, Round]:
-        """The round that answers a decision.
-
-        Parameters
-        ----------
-        state : tuple
-            Its state.
-        x : array of shape (d,)
-            The decision.
-
-        Returns
-        -------
-        tuple of (tuple, Round)
-            The next state, and the round.
-        """
+        """The round that answers a decision."""
         _, cost = worst((self.costs @ x[..., None])[..., 0], self.costs)
         halfspace = AffineFunction(self.a + 0.0 * x, self.b + scalar(x))
         return state, Round(RoundQuadratic(self.modulus + scalar(x), self.middle + 0.0 * x, cost, scalar(x)), (halfspace,))
@@ -168,17 +130,13 @@ class RandomHalfspaces(NamedTuple):
     each: Array  # (k,)
 
     def init(self) -> NoState:
-        """The adversary's state before the first round.
-
-        Returns
-        -------
-        tuple
-            Nothing: it remembers nothing.
-        """
+        """The adversary's state before the first round."""
         return ()
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Round:
         """Draw the next rounds.
+
+        Returns the rounds, with a leading time axis.
 
         Parameters
         ----------
@@ -186,11 +144,6 @@ class RandomHalfspaces(NamedTuple):
             The source of randomness.
         rounds : int
             How many rounds, 1 or above.
-
-        Returns
-        -------
-        Round
-            The rounds, with a leading time axis.
         """
         d, k = len(self.point), len(self.each)
         cost = instance.drifting(self.domain, self.drift, self.modulus, rng, rounds)
@@ -211,11 +164,6 @@ class RandomHalfspaces(NamedTuple):
             The decision.
         draw : Round
             What `deal` drew for this round.
-
-        Returns
-        -------
-        tuple of (tuple, Round)
-            The next state, and the round.
         """
         return state, draw
 
@@ -246,15 +194,14 @@ class CoinPerCoordinate(NamedTuple):
     def init(self) -> Scalar:
         """The adversary's state before the first round.
 
-        Returns
-        -------
-        float
-            The coordinate that comes next, 0.
+        Returns the coordinate that comes next, 0.
         """
         return 0.0  # the coordinate of the next round
 
     def deal(self, rng: np.random.Generator, rounds: int) -> Array:
         """Toss the coins of the next rounds.
+
+        Returns 0 for heads, 1 for tails.
 
         Parameters
         ----------
@@ -262,11 +209,6 @@ class CoinPerCoordinate(NamedTuple):
             The source of randomness.
         rounds : int
             How many rounds, 1 or above.
-
-        Returns
-        -------
-        array of shape (rounds,)
-            0 for heads, 1 for tails.
         """
         return rng.integers(0, 2, size=rounds).astype(float)
 
@@ -281,11 +223,6 @@ class CoinPerCoordinate(NamedTuple):
             The decision.
         draw : float
             The coin.
-
-        Returns
-        -------
-        tuple of (float, Round)
-            The next state, and the round.
         """
         target = self.low + draw * (self.high - self.low)
         return state + 1.0, Round(CoordinateDeviation(state, target), (Coordinate(state, 1.0 - 2.0 * draw, target),))

@@ -54,9 +54,8 @@ class Problem:
     many
     rounds there are at most.
 
-    Where no action is feasible, `benchmark` is the one that comes closest: over every `window` rounds in a row its constraints sum to 0 or
-    less,
-    and over any interval to `excess` or less.
+    Where no action is feasible, `benchmark` is the one that comes closest: over every `window` rounds in a row its constraints sum to 0
+    or less, and over any interval to `excess` or less.
 
     Examples
     --------
@@ -94,18 +93,7 @@ class Problem:
         return int(self.parameters.get("seed", 0))
 
     def with_seed(self, seed: int) -> Problem:
-        """This problem drawn from another seed; without a factory only its stream is drawn anew.
-
-        Parameters
-        ----------
-        seed : int
-            The seed, 0 or above.
-
-        Returns
-        -------
-        Problem
-            The other problem.
-        """
+        """This problem drawn from another seed; without a factory only its stream is drawn anew."""
         parameters = {**self.parameters, "seed": seed}
         if self.factory is None:
             return replace(self, parameters=parameters)
@@ -124,16 +112,6 @@ def with_switching(problem: Problem, switching: float) -> Problem:
         The problem, whose rounds stay as they are.
     switching : float
         What it costs to move by one unit of action, 0 or above. With 0 the movement is kept, and costs nothing.
-
-    Returns
-    -------
-    Problem
-        The problem with this price.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------
@@ -171,15 +149,12 @@ Kind = TypeVar("Kind", bound=type)
 def oblivious(adversary: Kind) -> Kind:
     """Class decorator: the rounds of this adversary do not depend on the decisions, so they can be dealt again without a policy.
 
+    Returns the class, with ``oblivious`` True.
+
     Parameters
     ----------
     adversary : type
         The adversary's class.
-
-    Returns
-    -------
-    type
-        The class, with ``oblivious`` True.
 
     Examples
     --------
@@ -196,15 +171,12 @@ def oblivious(adversary: Kind) -> Kind:
 def adaptive(adversary: Kind) -> Kind:
     """Class decorator: the rounds of this adversary depend on the decisions it sees.
 
+    Returns the class, with ``oblivious`` False.
+
     Parameters
     ----------
     adversary : type
         The adversary's class.
-
-    Returns
-    -------
-    type
-        The class, with ``oblivious`` False.
 
     Examples
     --------

@@ -16,9 +16,8 @@ from bridle.ops import Array
 def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1) -> Iterator[Any]:
     """What an adversary draws for its rounds, block by block.
 
-    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there before
-    the
-    game are replayed as they are.
+    A block is always dealt whole and then cut, so a longer game begins with the same rounds as a shorter one. Rounds that were there
+    before the game are replayed as they are.
 
     Parameters
     ----------
@@ -37,11 +36,6 @@ def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1)
     ------
     object
         The draws with a leading time axis; None for an adversary that needs none.
-
-    Raises
-    ------
-    InputError
-        Recorded rounds are fewer than asked for.
 
     Examples
     --------
@@ -73,15 +67,12 @@ def deal_blocks(adversary: Any, seed: int, rounds: int, dim: int, many: int = 1)
 def player(adversary: Any) -> Any:
     """What an engine plays against: the adversary itself, or the record that stands for it where its rounds are dealt from elsewhere.
 
+    Returns the record that an engine compiles.
+
     Parameters
     ----------
     adversary : Adversary
         The adversary.
-
-    Returns
-    -------
-    Adversary
-        The record that an engine compiles.
 
     Examples
     --------

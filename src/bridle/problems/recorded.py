@@ -158,22 +158,14 @@ class ComputedRounds(NamedTuple):
 def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
     """An adversary that plays recorded rounds.
 
+    Returns the adversary, for `bridle.Problem`.
+
     Parameters
     ----------
     rounds : Round or iterable of Round
         One round whose arrays have a leading time axis, or single rounds of one kind.
     first : int, default 0
         The row to begin with. After the last row the table goes on with row 0, until every row was played once.
-
-    Returns
-    -------
-    RecordedRounds
-        The adversary, for `bridle.Problem`.
-
-    Raises
-    ------
-    InputError
-        There is no round, the rounds are not of one kind, or `first` is beyond them.
 
     Examples
     --------

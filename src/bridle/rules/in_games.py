@@ -69,20 +69,12 @@ class RuledPolicy:
 def playing(policy: Configured) -> RuledPolicy:
     """A policy with its rules, for `bridle.play`.
 
+    Returns what `bridle.play` takes.
+
     Parameters
     ----------
     policy : Configured
         One that mixes rules by itself, such as `rate` made with ``rules=``; all of its rules are policies, as those of `bridle.rules` are.
-
-    Returns
-    -------
-    RuledPolicy
-        What `bridle.play` takes.
-
-    Raises
-    ------
-    InputError
-        The policy does not mix rules by itself, or somebody would have to speak for one of them.
 
     Examples
     --------

@@ -123,16 +123,6 @@ def last_quantile(domain: Domain, share: float = 0.95, last: int = RECENT) -> La
     last : int, default 200
         How many of the last demands are looked at, 1 or above, in rounds.
 
-    Returns
-    -------
-    LastQuantile
-        The rule, for ``bridle.policy(..., rules=[...])``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> import bridle
@@ -154,16 +144,6 @@ def autoscaler(domain: Domain, target: float = 0.7, last: int = STAYS[-1]) -> Au
     last : int, default 12
         How many of the last demands are looked at, 1 or above, in rounds.
 
-    Returns
-    -------
-    Autoscaler
-        The rule, for ``bridle.policy(..., rules=[...])``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> import bridle
@@ -181,16 +161,6 @@ def everything(domain: Domain) -> Everything:
     ----------
     domain : Domain
         Where actions lie.
-
-    Returns
-    -------
-    Everything
-        The rule, for ``bridle.policy(..., rules=[...])``.
-
-    Raises
-    ------
-    InputError
-        The domain is not a box.
 
     Examples
     --------

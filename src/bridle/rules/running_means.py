@@ -137,16 +137,6 @@ def ewma(domain: Domain, multiple: float = 2.0, memory: float = SLOW) -> Ewma:
     memory : float, default 0.05
         The weight of a new demand, above 0 and at most 1.
 
-    Returns
-    -------
-    Ewma
-        The rule, for ``bridle.policy(..., rules=[...])``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> import bridle
@@ -175,16 +165,6 @@ def same_slot(domain: Domain, period: int, multiple: float = 2.0, memory: float 
         The weight of the last day, above 0 and at most 1.
     moved : bool, default False
         Raise or lower the proposal by how far demand has been off it lately.
-
-    Returns
-    -------
-    SameSlot
-        The rule, for ``bridle.policy(..., rules=[...])``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
 
     Examples
     --------

@@ -68,16 +68,6 @@ def demand_rules(domain: Domain, day: int | None = None, week: int | None = None
     week : int, optional
         How many rounds a week has, above `day`. Default: no weekly rules.
 
-    Returns
-    -------
-    list of DemandRule
-        The rules, for ``bridle.policy(..., rules=...)``.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> import bridle
@@ -106,16 +96,6 @@ def propose(rules: Sequence[DemandRule], demands: Array) -> Array:
         The rules.
     demands : array_like of shape (rounds, d)
         The record.
-
-    Returns
-    -------
-    array of shape (rounds, rules, d)
-        The proposals.
-
-    Raises
-    ------
-    InputError
-        The record has another shape.
 
     Examples
     --------
