@@ -352,9 +352,9 @@ def test_jax_gives_the_same_numbers_and_compiles_a_program_once(tmp_path):
     assert all(len({cell.policy for cell in task}) == 1 for task in tasks)
     from bridle.engines import jax as engine
 
-    before = engine._compiled()._cache_size()
+    before = engine._compiled("cpu")._cache_size()
     fast = compare.compare(["halfspaces"], policies_, [300, 1100], 4, tmp_path, engine="jax", jobs=1)
-    assert engine._compiled()._cache_size() <= before + 4  # one for games of a block, one for longer ones
+    assert engine._compiled("cpu")._cache_size() <= before + 4  # one for games of a block, one for longer ones
     for one, two in zip(plain, fast, strict=True):
         assert two["engine"] == "jax"
         assert one["key"] != two["key"]

@@ -70,7 +70,7 @@ def compare(
         A folder that keeps every game as it finishes: called again with it, only what is not there is played. Default: nothing is kept.
     sweep : dict, optional
         Parameters with lists of values, each for every policy and problem that has the parameter.
-    engine : {"python", "jax", "numba", "cuda"}, default "python"
+    engine : {"python", "jax", "numba"}, default "python"
         What computes the rounds.
     jobs : int, optional
         How many processes, 1 or above. Default: one for each core, or this one alone where there is little to do.
