@@ -54,6 +54,7 @@ REFUSED = [
     ({"x1": [[1.0], [2.0, 3.0]]}, "x1 must be an array of numbers"),
     ({"engine": "pyton"}, r"unknown engine 'pyton'; did you mean python\?"),
     ({"engine": None}, "unknown engine None; known: jax, numba, python"),
+    ({"engine": "cuda"}, "engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one"),
     ({"keep": "everything"}, "unknown keep 'everything'; known: decisions, movement, rounds, totals"),
     ({"keep": "round"}, r"unknown keep 'round'; did you mean rounds\?"),
     ({"problem": "halfspace"}, r"unknown problem 'halfspace'; did you mean halfspaces\?"),

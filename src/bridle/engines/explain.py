@@ -136,7 +136,7 @@ def _listing(game: _TracedGame) -> Iterator[str]:
 
 def _equations(jaxpr: Equations, names: dict[Variable, str], margin: str, outer: str = "") -> Iterator[str]:
     from bridle.engines.codegen.equations import line_of
-    from bridle.engines.codegen.lower import NESTED
+    from bridle.engines.codegen.writer import NESTED
 
     for equation in jaxpr.eqns:
         operands = ", ".join(_name(var, names) for var in equation.invars)
