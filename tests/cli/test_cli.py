@@ -17,8 +17,8 @@ import bridle
 from bridle import policies
 from bridle.cli import output
 from bridle.cli.full import sentences
-from bridle.compare import tables
-from bridle.compare.text import number
+from bridle.comparisons import tables
+from bridle.comparisons.text import number
 from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
@@ -540,7 +540,7 @@ def test_a_reader_that_goes_away_is_no_error():
 def test_importing_bridle_is_light():
     """Nothing that takes long to import, and nothing optional, before it is used."""
     heavy = {"scipy.optimize", "scipy.linalg", "jax", "typer", "rich", "click", "daqp", "osqp"}
-    own = {"bridle.engines.codegen", "bridle.data", "bridle.compare", "bridle.cli"}
+    own = {"bridle.engines.codegen", "bridle.data", "bridle.comparisons", "bridle.cli"}
     code = f"import sys, bridle; print(*sorted({heavy | own!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

@@ -176,7 +176,7 @@ def check_name(name: object, known: Collection[str] = ENGINES) -> None:
     ...
     bridle.core.InputError: engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one
     """
-    if name == "cuda":
+    if isinstance(name, str) and name == "cuda":
         raise InputError("engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one")
     validate.one_of("engine", name, known)
 
