@@ -1,7 +1,6 @@
 """Documentation examples run as tests, each in a folder of its own; no test leaves a file in the repository or a name in the registry."""
 
 import gc
-import importlib.util
 
 import pytest
 from _pytest.doctest import DoctestItem
@@ -10,8 +9,6 @@ from bridle.policies import registry
 
 pytest_plugins = ["helpers.fast_lane", "helpers.extent"]
 collect_ignore = ["docs/conf.py"]  # Sphinx reads it
-if not importlib.util.find_spec("cupy"):
-    collect_ignore += ["src/bridle/engines/cuda.py"]  # cannot be imported without
 
 
 @pytest.hookimpl(wrapper=True)

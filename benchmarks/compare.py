@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bridle.compare import html_report
-from bridle.compare.executors import executor
-from bridle.compare.run import open_store, run, write_parquet
-from bridle.compare.spec import grid
+from bridle.comparisons import html_report
+from bridle.comparisons.executors import executor
+from bridle.comparisons.run import open_store, run, write_parquet
+from bridle.comparisons.spec import grid
 from parts.toy import size
 
 PROBLEMS, ROUNDS, WORKERS = size(("halfspaces", "fixed"), ("halfspaces",)), size(10_000, 50), 2

@@ -17,9 +17,9 @@ from statistics import median
 from typing import Any
 
 from bridle import policies
-from bridle.compare.analysis import exponent
-from bridle.compare.rows import BOUND_OF_METRIC
-from bridle.compare.run import compare
+from bridle.comparisons.analysis import exponent
+from bridle.comparisons.rows import BOUND_OF_METRIC
+from bridle.comparisons.run import compare
 from parts.toy import size, target
 
 HORIZONS = size((1_000, 3_162, 10_000, 31_623, 100_000), (20, 30, 40))

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from bridle.compare.analysis import exponent
-from bridle.compare.run import compare
+from bridle.comparisons.analysis import exponent
+from bridle.comparisons.run import compare
 from parts.toy import size, target
 
 HORIZONS = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40, 50))

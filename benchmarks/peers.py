@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py              measures everything, and writes results.json, results.md, and tables of the documents
     python benchmarks/peers.py --only growth,inside    only these parts; the others stay as they were measured
-    python benchmarks/peers.py --render     takes the figures of fraud.json and gpu.json over and writes the page anew, without measuring
+    python benchmarks/peers.py --render     takes the figures of fraud.json over and writes the page anew, without measuring
     python benchmarks/peers.py --quick      a small try, printed and not written
 
 Each part (see `parts/`) runs in a process of its own, held to one core unless it is about all of them. A library that is not installed is
@@ -88,14 +88,10 @@ def measured(name: str, quick: bool) -> tuple[dict[str, Any] | None, str]:
 
 
 def neighbours() -> dict[str, Any]:
-    """The figures of fraud.json and gpu.json that belong here; nothing of one that is not there."""
-    wanted = {
-        "fraud": ("machine", "lambdas", "rounds", "torch_us", "sweep_us", "ratio", "ratio_low", "ratio_high"),
-        "gpu": ("machine", "date", "algorithm1", "fraud"),
-    }
-    places = {name: HERE / f"{name}.json" for name in wanted}
-    known = {name: json.loads(place.read_text()) if place.exists() else {} for name, place in places.items()}
-    return {name: {key: known[name][key] for key in keys if key in known[name]} for name, keys in wanted.items()}
+    """The figures of fraud.json that belong here, if it is there."""
+    wanted, place = ("machine", "lambdas", "rounds", "torch_us", "sweep_us", "ratio", "ratio_low", "ratio_high"), HERE / "fraud.json"
+    known = json.loads(place.read_text()) if place.exists() else {}
+    return {"fraud": {key: known[key] for key in wanted if key in known}}
 
 
 def main() -> int:

@@ -82,7 +82,6 @@ def goals(found: dict[str, Any]) -> list[Goal]:
         listed.append(
             Goal("sinha2024 against guo2022 through cvxpy (parameters)", "at least 500 times faster", text, each["numba"] >= 500.0)
         )
-    listed += on_gpu(found.get("gpu"))
     if "starting" in found:
         part = found["starting"]
         listed.append(
@@ -120,29 +119,6 @@ def limits(rows: list[dict[str, Any]]) -> list[str]:
         *table(
             ["engine", "runs", "memory", "MiB more", "groups"],
             [[row["engine"], f"{row['runs']:,}", row["limit"], f"{row['grown_mib']:.1f}", str(row["groups"])] for row in rows],
-        ),
-    ]  # fmt: skip
-
-
-def on_gpu(found: dict[str, Any] | None) -> list[Goal]:
-    """The goals of one GPU, from the library's own call, as gpu.json has it."""
-    fast, short = "at least 3.5e9 run-rounds a second", "less than 10 us a round"
-    if not found:
-        apart = "not measured here: needs a GPU"
-        return [
-            Goal("GPU, Algorithm 1, d = 30, 65,536 runs", fast, apart, None),
-            Goal("GPU, Algorithm 1, d = 30, 256 runs", short, apart, None),
-            Goal("GPU, the fraud network, 30 and 2,112 runs", "at most 0.24 s and 0.56 s", apart, None),
-        ]
-    games = {row["runs"]: row for row in found["algorithm1"] if row["dim"] == 30}
-    frauds = {row["runs"]: row["call"] for row in found["fraud"]}
-    rate, pace = 65_536 * games[65_536]["rounds"] / games[65_536]["call"], 1e6 * games[256]["call"] / games[256]["rounds"]
-    return [
-        Goal("GPU, Algorithm 1, d = 30, 65,536 runs", fast, f"{rate:.2g} ({found['machine']})", rate >= 3.5e9),
-        Goal("GPU, Algorithm 1, d = 30, 256 runs", short, f"{pace:.2f} us", pace < 10.0),
-        Goal(
-            "GPU, the fraud network, 30 and 2,112 runs", "at most 0.24 s and 0.56 s", f"{frauds[30]:.2f} s and {frauds[2_112]:.2f} s",
-            frauds[30] <= 0.24 and frauds[2_112] <= 0.56,
         ),
     ]  # fmt: skip
 

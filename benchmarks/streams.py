@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import bridle
 from bridle import policies
-from bridle.compare.run import compare
+from bridle.comparisons.run import compare
 from bridle.game.play import unplayed
 from bridle.policies._sinha2024 import theorem1
 from bridle.solvers.hindsight import values_at

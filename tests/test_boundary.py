@@ -18,7 +18,7 @@ import bridle
 from bridle import adversaries, learners, validate
 from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.scaling import past_scaled
-from bridle.compare.spec import grid
+from bridle.comparisons.spec import grid
 from bridle.core import InputError
 from helpers.strange_numbers import KINDS, NoText
 

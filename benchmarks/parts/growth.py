@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle.compare.analysis import exponent
+from bridle.comparisons.analysis import exponent
 from parts.stream import recorded, repeated
 
 DIM, TABLE, ENGINES = 30, 4_096, ("python", "jax", "numba")

@@ -98,8 +98,8 @@ from bridle.session.session import Session
 from bridle.solvers.block_stream import NoComparator
 
 if TYPE_CHECKING:  # loaded when they are asked for
-    from bridle.compare.comparison import Comparison
-    from bridle.compare.run import compare
+    from bridle.comparisons.comparison import Comparison
+    from bridle.comparisons.run import compare
 
 __version__ = "0.2.0"
 
@@ -214,8 +214,7 @@ def __getattr__(name: str) -> object:
     if name in ("compare", "Comparison"):
         from importlib import import_module
 
-        room = import_module("bridle.compare")
-        return room if name == "compare" else room.Comparison
+        return getattr(import_module("bridle.comparisons"), name)
     raise AttributeError(f"module 'bridle' has no attribute {name!r}")
 
 

@@ -16,7 +16,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from bridle.compare import analysis, charts, html_report
+from bridle.comparisons import analysis, charts, html_report
 from bridle.showing import scales
 from browser.chromium import bring_into_view, errors, start
 from helpers import comparison_rows

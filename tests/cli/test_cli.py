@@ -17,8 +17,8 @@ import bridle
 from bridle import policies
 from bridle.cli import output
 from bridle.cli.full import sentences
-from bridle.compare import tables
-from bridle.compare.text import number
+from bridle.comparisons import tables
+from bridle.comparisons.text import number
 from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
@@ -73,7 +73,7 @@ def test_alone_it_shows_its_help(run):
 @pytest.mark.parametrize("command", ["play", "demo", "compare", "fraud"])
 def test_every_engine_is_named_where_one_can_be_chosen(run, command):
     said = " ".join(run(command, "--help")[1].split())
-    assert "python, jax, numba or cuda" in said
+    assert "python, jax or numba" in said
     assert all(name in said for name in ENGINES)
 
 
@@ -405,7 +405,10 @@ WRONG = [
     ([*HALF, "--policy", "sinha"], "unknown policy 'sinha'; did you mean sinha2024"),
     ([*HALF, "--policy", "sinha2024-string"], "unknown policy 'sinha2024-string'; did you mean sinha2024-strong"),
     ([*HALF, "--engine", "jaxx"], r"unknown engine 'jaxx'; did you mean jax\?"),
-    ([*HALF, "--engine", "fortran"], "unknown engine 'fortran'; known: cuda, jax, numba, python"),
+    ([*HALF, "--engine", "fortran"], "unknown engine 'fortran'; known: jax, numba, python"),
+    ([*HALF, "--engine", "cuda"], "engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one"),
+    (["compare", "halfspaces", "--engine", "cuda"], "engine 'cuda' was removed; use engine='jax'"),
+    (["fraud", "--engine", "cuda"], "engine 'cuda' was removed; use engine='jax'"),
     (["play", "halfspaces", "--horizon", "0"], "horizon must be 1 or above, not 0"),
     (["play", "halfspaces", "--horizon", "-5"], "horizon must be 1 or above, not -5"),
     (["play", "halfspaces", "--horizon", "1.5"], "Invalid value for '--horizon'"),
@@ -537,7 +540,7 @@ def test_a_reader_that_goes_away_is_no_error():
 def test_importing_bridle_is_light():
     """Nothing that takes long to import, and nothing optional, before it is used."""
     heavy = {"scipy.optimize", "scipy.linalg", "jax", "typer", "rich", "click", "daqp", "osqp"}
-    own = {"bridle.engines.codegen", "bridle.data", "bridle.compare", "bridle.cli"}
+    own = {"bridle.engines.codegen", "bridle.data", "bridle.comparisons", "bridle.cli"}
     code = f"import sys, bridle; print(*sorted({heavy | own!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")

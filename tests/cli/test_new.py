@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import bridle
-from bridle import cli
+from bridle import cli, compare
 from bridle.cli import new
-from bridle.compare import compare
 from bridle.policies import own, registry
 
 ROOT = Path(__file__).parents[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import tracemalloc
 import warnings
@@ -275,3 +277,37 @@ def test_only_numbers_can_be_swept(name, parameter):
     problem = bridle.problem("halfspaces", horizon=10, domain=bridle.Simplex(3), **curved)
     with pytest.raises(bridle.InputError, match=f"{parameter} must be one name for all runs, not"):
         bridle.policy_for(name, problem, **{parameter: [1.0, 2.0]})
+
+
+@pytest.mark.compiles
+def test_jax_plays_where_the_caller_says_in_every_thread():
+    """Two devices stand for a processor and a GPU: nothing may go back to the first one, also where groups of runs have threads."""
+    ran = subprocess.run(
+        [sys.executable, "-c", ON_THE_SECOND_DEVICE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},
+    )
+    assert (ran.returncode, ran.stdout.split()) == (0, ["[1]", "True"]), ran.stderr
+
+
+ON_THE_SECOND_DEVICE = """
+import bridle, jax, numpy as np
+from bridle.engines import jax as engine
+
+compiled, used = engine._compiled, set()
+
+def watched(platform):
+    def run(*arguments, **settings):
+        played = compiled(platform)(*arguments, **settings)
+        used.update(device.id for leaf in jax.tree.leaves(played) for device in leaf.devices())
+        return played
+    return run
+
+engine._compiled = watched
+problem = bridle.problem("halfspaces", horizon=20, dim=3)
+sweep = bridle.policy_for("sinha2024", problem, lam=list(np.geomspace(1e-3, 1e-1, 40)))
+with jax.default_device(jax.devices()[1]):
+    there = bridle.play(sweep, problem, engine="jax")
+print(sorted(used), np.allclose(there.totals.cost, bridle.play(sweep, problem).totals.cost))
+"""

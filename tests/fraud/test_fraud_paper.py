@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.compare.analysis import power_law
+from bridle.comparisons.analysis import power_law
 from bridle.engines import runs
 from bridle.fraud import PROTOCOLS, paper, paper_model, setup
 from bridle.networks import score

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 import bridle
-from bridle.compare.cell import Cell, Instance, perform
-from bridle.compare.rows import GameRow
+from bridle.comparisons.cell import Cell, Instance, perform
+from bridle.comparisons.rows import GameRow
 
 
 def row(problem: str, policy: str, horizon: int, seed: int, settings: dict[str, Any] | None = None, **of_problem: Any) -> GameRow:

@@ -1,9 +1,9 @@
 """The fast lane, ``pytest --fast``: what compiles and what is slow is left out, and a test that compiles all the same fails.
 
-A test compiles where JAX or Numba builds a program for it, or a C++ compiler stands in for a GPU's. It bears the mark `compiles`: by hand,
-or by itself where one of its parameters is a compiling engine, and for examples in documents where their text names one. A test that
-compiles nothing bears the mark `slow` where a case takes more than a second, or all its cases take more than three. Only this process is
-watched: a test that starts another one, which compiles, must be marked by hand.
+A test compiles where JAX or Numba builds a program for it. It bears the mark `compiles`: by hand, or by itself where one of its
+parameters is a compiling engine, and for examples in documents where their text names one. A test that compiles nothing bears the mark
+`slow` where a case takes more than a second, or all its cases take more than three. Only this process is watched: a test that starts
+another one, which compiles, must be marked by hand.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestItem
 
-ENGINES = ("jax", "numba", "cuda")
+ENGINES = ("jax", "numba")
 LEFT_OUT = ("compiles", "slow")
-COMPILING_EXAMPLE = re.compile(r"\b(jax|numba|cuda|check_policy|check_learner)\b")
+COMPILING_EXAMPLE = re.compile(r"\b(jax|numba|check_policy|check_learner)\b")
 """Words in an example's source that make it compile."""
 
 
@@ -69,12 +69,6 @@ class Guard:
 
         Dispatcher.compile = self.before(Dispatcher.compile, "Numba")
 
-    def watch_fake_gpu(self) -> None:
-        """Stand before the C++ compiler that takes the place of a GPU's."""
-        from helpers import fake_gpu
-
-        fake_gpu.compiled = self.before(fake_gpu.compiled, "a C++ compiler")
-
     def before(self, compile: Callable[..., Any], compiler: str) -> Callable[..., Any]:
         def guarded(*arguments: Any, **settings: Any) -> Any:
             self.refuse(compiler)
@@ -106,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--fast"):
         return
     guard = Guard()
-    for watch in (guard.watch_jax, guard.watch_numba, guard.watch_fake_gpu):
+    for watch in (guard.watch_jax, guard.watch_numba):
         try:
             watch()
         except ImportError:

@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 import bridle
-from bridle.compare.store import Store
+from bridle.comparisons.store import Store
 from bridle.core import InputError
 from bridle.engines import kept_code
 from helpers import fingerprints
@@ -87,7 +87,7 @@ def save_store(rows: int, path: Path) -> None:
 
 def load_store(path: Path) -> Any:
     """The entries in a file of a store; a reader who finds it damaged waits for the file system, which is left out here."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch("bridle.compare.store.time.sleep"):
+    with tempfile.TemporaryDirectory() as folder, mock.patch("bridle.comparisons.store.time.sleep"):
         (Path(folder) / "file.jsonl").write_bytes(path.read_bytes())
         return Store(folder).entries
 

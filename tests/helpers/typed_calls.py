@@ -2,8 +2,8 @@
 
 GOOD = """
 import bridle
-import bridle.compare.analysis
-from bridle.compare import compare
+import bridle.comparisons.analysis
+from bridle import compare
 from bridle.policies import Configured
 
 ball = bridle.Ball(2)

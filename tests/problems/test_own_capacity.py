@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle import cli, records
-from bridle.compare import compare
+from bridle import cli, compare, records
 from bridle.core import InputError
 from bridle.game.summary import summary
 
@@ -133,9 +132,9 @@ def test_the_command_line_shows_the_rates(tmp_path, capsys, monkeypatch):
 
 
 def test_a_comparison_has_columns_and_notes_of_them(tmp_path):
-    from bridle.compare import tables
-    from bridle.compare.analysis import ranking
-    from bridle.compare.html_report import write_report
+    from bridle.comparisons import tables
+    from bridle.comparisons.analysis import ranking
+    from bridle.comparisons.html_report import write_report
 
     path = written(tmp_path, demand(100))
     rows = compare([f"capacity:data={path}"], ["rate:at_most=0.1", "ogd"], [100], seeds=2, out=str(tmp_path / "out"), jobs=1)

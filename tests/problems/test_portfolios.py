@@ -10,9 +10,9 @@ import pytest
 
 import bridle
 from bridle import cli
-from bridle.compare.analysis import ranking
-from bridle.compare.cell import perform
-from bridle.compare.spec import grid
+from bridle.comparisons.analysis import ranking
+from bridle.comparisons.cell import perform
+from bridle.comparisons.spec import grid
 from bridle.game.metrics import measures
 from bridle.game.summary import summary
 from bridle.problems import portfolios

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from bridle.compare.html_page import style_sheet
+from bridle.comparisons.html_page import style_sheet
 from bridle.core import Unavailable
 from bridle.service import live
 from bridle.service.errors import Turned

@@ -22,7 +22,7 @@ from bridle.adapters.row_model import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
 from bridle.adapters.thresholds import Seen, Table, Thresholds, thresholds
 from bridle.core import InputError
-from bridle.engines import ENGINES
+from bridle.engines import check_name
 from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
 from bridle.ops import Array
 from bridle.problems.recorded import Dealt
@@ -136,7 +136,7 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
             self.take_many(table, engine)
             return
         # A policy needs nothing but rounds, and these can be made for all rows at once.
-        validate.one_of("engine", engine, ENGINES)
+        check_name(engine)
         demand_sizes(table.features)
         held, record, rows = self.held, self.rules.learner.record, table.features
         scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)

@@ -10,7 +10,7 @@ from bridle import engines, records, validate
 from bridle.adapters.compiled_rows import CompiledRows
 from bridle.adapters.row_rules import DealtRow, H, K, ModelPlan, RowPlayer, W, learn
 from bridle.core import InputError
-from bridle.engines import ENGINES
+from bridle.engines import check_name
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import Collect, SingleRun, block_length, check_compiled
 from bridle.ops import Array, Scalar
@@ -99,7 +99,7 @@ class RowModel(Generic[K, H, W]):
 
     def take_many(self, rows: W, engine: str = "python") -> None:
         """As many rounds as there are rows (every part of them has a leading axis), one after the other, on this engine."""
-        validate.one_of("engine", engine, ENGINES)
+        check_name(engine)
         demand_sizes(rows.features)
         player = RowPlayer(self.rules if engine == "python" else numbers_of(self.rules))
         state, count, length = self.held, len(rows.features), block_length(self.features + 1)

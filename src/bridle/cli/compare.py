@@ -13,8 +13,8 @@ from bridle.core import InputError, Interrupted
 from bridle.engines import kept_code
 
 if TYPE_CHECKING:
-    from bridle.compare.comparison import Comparison
-    from bridle.compare.rows import GameRow
+    from bridle.comparisons.comparison import Comparison
+    from bridle.comparisons.rows import GameRow
 
 
 def compare(
@@ -62,11 +62,11 @@ def compare(
     You get a ranked table, results.parquet and report.html. If you interrupt it, call it again with the same --out: it goes on where it
     stopped.
     """
-    from bridle.compare import run as comparison
-    from bridle.compare import static_figures
-    from bridle.compare.comparison import Comparison
-    from bridle.compare.executors import executor
-    from bridle.compare.spec import POLICIES, grid
+    from bridle.comparisons import run as comparison
+    from bridle.comparisons import static_figures
+    from bridle.comparisons.comparison import Comparison
+    from bridle.comparisons.executors import executor
+    from bridle.comparisons.spec import POLICIES, grid
     from bridle.showing.figures import WIDTHS
 
     for package in ("joblib", "threadpoolctl", "pyarrow", *(["matplotlib"] if figures or pdf else [])):
@@ -129,7 +129,7 @@ def _sweep(settings: list[str]) -> dict[str, list[int | float | str]]:
 
 def _write_files(rows: Comparison, out: Path, formats: list[str], width: str | None, latex: str | None) -> list[str]:
     """The files of a comparison, and where they are."""
-    from bridle.compare import html_report, static_figures
+    from bridle.comparisons import html_report, static_figures
 
     notes = [f"rows: {rows.save(out)}"]
     if formats:
@@ -142,7 +142,7 @@ def _write_files(rows: Comparison, out: Path, formats: list[str], width: str | N
 
 
 def _show(rows: list[GameRow], notes: list[str], json_file: str | None) -> None:
-    from bridle.compare import analysis, tables
+    from bridle.comparisons import analysis, tables
 
     ranked = analysis.ranking(rows)
     output.show(tables.ranking_table(ranked), [*tables.ranking_notes(ranked, rows), *notes], rows, json_file)

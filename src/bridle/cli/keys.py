@@ -55,7 +55,7 @@ def list_keys(context: typer.Context, db: DbOption = None, json_file: output.Jso
 
     Each with who it is for, what it may do, and when it was made and revoked.
     """
-    from bridle.compare.tables import table_of
+    from bridle.comparisons.tables import table_of
 
     with opened(context, db) as store:
         found = store.keys.list()

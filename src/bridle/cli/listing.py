@@ -288,7 +288,7 @@ def all_problems() -> list[Facts]:
 
 def policies_table(rows: Sequence[Facts]) -> Table:
     """The policies: what each is and assumes, what is proved, what it costs, and its parameters."""
-    from bridle.compare.tables import plain_text, table_of
+    from bridle.comparisons.tables import plain_text, table_of
 
     table = table_of("Policies", "name", "what", "parameters")
     for row in rows:
@@ -299,7 +299,7 @@ def policies_table(rows: Sequence[Facts]) -> Table:
 
 def problems_table(rows: Sequence[Facts]) -> Table:
     """The problems: what each is, and its parameters."""
-    from bridle.compare.tables import plain_text, table_of
+    from bridle.comparisons.tables import plain_text, table_of
 
     table = table_of("Problems", "name", "what", "parameters")
     for row in rows:

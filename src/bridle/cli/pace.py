@@ -76,8 +76,8 @@ def pace(
 
 def pace_table(facts: PaceFacts) -> Table:
     """What came of it, a line a figure."""
-    from bridle.compare.tables import table_of
-    from bridle.compare.text import number
+    from bridle.comparisons.tables import table_of
+    from bridle.comparisons.text import number
 
     title = f"{facts['file']}: {facts['auctions']:,} {facts['auction']}-price auctions, bids for {facts['goal']}"
     table = table_of(title, "quantity", "measured")

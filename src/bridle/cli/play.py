@@ -38,7 +38,7 @@ def play(
     """
     from bridle import game, validate
     from bridle.checks.first_rounds import check_first_rounds
-    from bridle.compare import tables
+    from bridle.comparisons import tables
     from bridle.game.summary import summary
     from bridle.policies.own import blaming
 
@@ -63,7 +63,7 @@ def demo(
 
     The results stand beside the theorems' bounds.
     """
-    from bridle.compare import tables
+    from bridle.comparisons import tables
     from bridle.policies._sinha2024 import theorem3
 
     with output.quiet_progress("playing") as progress:

@@ -43,7 +43,7 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
 
     Each with its policy, how many events it has, and who owns it.
     """
-    from bridle.compare.tables import table_of
+    from bridle.comparisons.tables import table_of
     from bridle.session import inspection
 
     with opened(context, db) as store:
@@ -111,7 +111,7 @@ def verify(
 
     Every event is replayed, every digest and snapshot compared, and the database itself is checked.
     """
-    from bridle.compare.tables import table_of
+    from bridle.comparisons.tables import table_of
     from bridle.core import InputError
     from bridle.session import inspection
 
@@ -229,8 +229,8 @@ def _standing(core: ReplayedSession) -> dict[str, Any]:
 
 
 def _table(facts: dict[str, Any]) -> Table:
-    from bridle.compare.tables import plain_text, table_of
-    from bridle.compare.text import number
+    from bridle.comparisons.tables import plain_text, table_of
+    from bridle.comparisons.text import number
 
     table = table_of(f"session {plain_text(facts['name'])}", "quantity", "measured")
     for key in ("policy", "engine", "owner", "events", "rounds", "cost", "ccv", "pending", "digest"):

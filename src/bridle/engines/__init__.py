@@ -7,18 +7,18 @@ nothing else depends on a compiler.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from bridle import validate
-from bridle.core import S, Unavailable
+from bridle.core import InputError, S, Unavailable
 from bridle.engines.explain import explain
 from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun
 from bridle.ops import Array
 
-__all__ = ["ENGINES", "CompilesSteps", "Differentiates", "Engine", "PlaysManyRuns", "explain", "load"]
+__all__ = ["ENGINES", "CompilesSteps", "Differentiates", "Engine", "PlaysManyRuns", "check_name", "explain", "load"]
 
-ENGINES = {"python": "", "jax": "jax", "numba": "numba", "cuda": "cuda"}
+ENGINES = {"python": "", "jax": "jax", "numba": "numba"}
 """The engines, and the extra each one needs."""
 
 C = TypeVar("C")
@@ -27,7 +27,7 @@ G = TypeVar("G")
 
 @runtime_checkable
 class Engine(Protocol):
-    """Something that plays rounds: Python, JAX, Numba or CUDA.
+    """Something that plays rounds: Python, JAX or Numba.
 
     Examples
     --------
@@ -168,12 +168,25 @@ class Differentiates(Protocol):
         ...
 
 
+def check_name(name: object, known: Collection[str] = ENGINES) -> None:
+    """Refuse what is not the name of one of these engines.
+
+    >>> check_name("cuda")
+    Traceback (most recent call last):
+    ...
+    bridle.core.InputError: engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one
+    """
+    if isinstance(name, str) and name == "cuda":
+        raise InputError("engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one")
+    validate.one_of("engine", name, known)
+
+
 def load(name: str) -> Engine:
     """The engine of this name.
 
     Parameters
     ----------
-    name : {"python", "jax", "numba", "cuda"}
+    name : {"python", "jax", "numba"}
         Which one.
 
     Returns
@@ -191,7 +204,7 @@ def load(name: str) -> Engine:
     >>> isinstance(load("python"), Engine)
     True
     """
-    validate.one_of("engine", name, ENGINES)
+    check_name(name)
     try:
         return cast(Engine, importlib.import_module(f"bridle.engines.{name}"))
     except ModuleNotFoundError as missing:
@@ -201,9 +214,9 @@ def load(name: str) -> Engine:
 
 
 if TYPE_CHECKING:  # mypy holds every engine to what it offers
-    from bridle.engines import cuda, jax, numba, python
+    from bridle.engines import jax, numba, python
 
-    _engines: list[Engine] = [python, jax, numba, cuda]
-    _of_many: list[PlaysManyRuns] = [jax, numba, cuda]
+    _engines: list[Engine] = [python, jax, numba]
+    _of_many: list[PlaysManyRuns] = [jax, numba]
     _of_steps: list[CompilesSteps] = [numba]
     _of_gradients: list[Differentiates] = [jax]

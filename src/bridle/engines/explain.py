@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from bridle import records, validate
+from bridle import records
 from bridle.core import Adversary, Domain, InputError, Policy
 from bridle.engines.round import Collect, check_compiled
 from bridle.policies.registry import Configured
@@ -55,9 +55,8 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
         What plays; of a sweep, the first run.
     problem : Problem
         What it is played on.
-    engine : {"numba", "cuda", "jax"}, default "numba"
-        For "numba" it is the function that is compiled, for "cuda" a kernel in which every run has one lane, for "jax" the traced
-        equations.
+    engine : {"numba", "jax"}, default "numba"
+        For "numba" it is the function that is compiled, for "jax" the traced equations.
 
     Returns
     -------
@@ -78,15 +77,15 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
     ...
     bridle.core.InputError: engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods
     """
+    from bridle.engines import check_name
+
     if engine == "python":
         raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")
-    validate.one_of("engine", engine, ("numba", "cuda", "jax"))
+    check_name(engine, ("numba", "jax"))
     one = policy.run(0) if isinstance(policy, Configured) and policy.runs is not None else policy
     game = _traced(record_of(one), problem, rolled=engine != "jax")
     if engine == "jax":
         return "\n".join(_listing(game)) + "\n"
-    if engine == "cuda":
-        return _kernel(game)
     from bridle.engines.codegen.equations import line_of
     from bridle.engines.codegen.loops import lower
 
@@ -125,17 +124,6 @@ def _names(parts: Mapping[str, object]) -> list[str]:
     return [f"{part}.{leaf}".rstrip(".") for part, record in parts.items() for leaf in records.leaves(record)]
 
 
-def _kernel(game: _TracedGame) -> str:
-    from bridle.engines.codegen import cuda_kernel
-    from bridle.engines.codegen.equations import line_of
-
-    held, draws = game.constants + game.states, len(game.leaves) - game.constants - game.states
-    kernel = cuda_kernel.write(game.traced, [False] * game.constants, game.states, [False] * draws, lanes=1, runs=32, note=line_of)
-    pointers = [f"g{n}" if n < held else f"d{n - held}" for n in range(len(game.leaves))]
-    lines = [f"// {pointer}: {leaf}" for pointer, leaf in zip(pointers, game.leaves, strict=True)]
-    return "\n".join([*lines, kernel.source])
-
-
 def _listing(game: _TracedGame) -> Iterator[str]:
     """The equations, one to a line."""
     names: dict[Variable, str] = {}
@@ -148,7 +136,7 @@ def _listing(game: _TracedGame) -> Iterator[str]:
 
 def _equations(jaxpr: Equations, names: dict[Variable, str], margin: str, outer: str = "") -> Iterator[str]:
     from bridle.engines.codegen.equations import line_of
-    from bridle.engines.codegen.lower import NESTED
+    from bridle.engines.codegen.writer import NESTED
 
     for equation in jaxpr.eqns:
         operands = ", ".join(_name(var, names) for var in equation.invars)

@@ -99,10 +99,10 @@ OPTIONS = {"xla_backend_optimization_level": 2, "xla_cpu_prefer_vector_width": 5
 
 
 @cache
-def _compiled() -> Callable[..., tuple[object, object]]:
-    """`_run`, compiled for where it will run."""
+def _compiled(platform: str) -> Callable[..., tuple[object, object]]:
+    """`_run`, compiled for the devices of this platform."""
     fixed = ("rows", "collect", "own")
-    if jax.default_backend() == "cpu":
+    if platform == "cpu":
         try:  # which options there are is a matter of XLA's version
             jax.jit(lambda x: x + 1.0, compiler_options=OPTIONS)(0.0)
             return jax.jit(_run, static_argnames=fixed, compiler_options=OPTIONS)
@@ -111,12 +111,18 @@ def _compiled() -> Callable[..., tuple[object, object]]:
     return jax.jit(_run, static_argnames=fixed)
 
 
+def _device() -> jax.Device:
+    """Where JAX puts arrays: a GPU where it sees one, unless the caller has set another default."""
+    (device,) = jax.device_put(0.0).devices()
+    return device
+
+
 def advance(run: SingleRun[S, F], rounds: int, collect: Collect, marks: Marks | None = None) -> tuple[S, F, Block]:
     """See `Engine.advance`."""
     policy, adversary, state, foe, draws = run
     check_compiled(policy, adversary, draws)
     length = _length((policy, adversary, state), draws, rounds, policy.decide(state).shape[-1])
-    (state, foe), rows = _played((policy, adversary), (state, foe), draws, rounds, length, collect, marks=marks)
+    (state, foe), rows = _played(_device(), (policy, adversary), (state, foe), draws, rounds, length, collect, marks=marks)
     return state, foe, block_of(rows, collect)
 
 
@@ -124,13 +130,14 @@ def advance_many(batch: RunBatch, rounds: int, collect: Collect, marks: Marks | 
     """See `PlaysManyRuns.advance_many`."""
     layout, dim = runs.layout_of(batch), batch.policy.decide(batch.state).shape[-1]
     length = _length((batch.policy, batch.players[0], batch.state), batch.draws[0], rounds, dim)
+    device = _device()  # threads do not inherit the caller's default
     # A GPU takes all runs at once; a core's share should be worth its while.
-    ends = runs.group_ends(layout.runs, *SHARE) if jax.default_backend() == "cpu" else [0, layout.runs]
+    ends = runs.group_ends(layout.runs, *SHARE) if device.platform == "cpu" else [0, layout.runs]
 
     def work(begin: int, end: int) -> tuple[tuple[object, object], object]:
         arrays = runs.arrays_of(layout, batch, range(begin, end))
         parts = tuple(runs.filled(like, part) for like, part in zip(layout.single, arrays, strict=True))
-        return _played(*cast(runs.Parts, parts), rounds, length, collect, layout.own, marks)
+        return _played(device, *cast(runs.Parts, parts), rounds, length, collect, layout.own, marks)
 
     groups = runs.in_threads(work, ends)
     state, foe = runs.joined(groups[0][0], [records.leaves(states).values() for states, _ in groups], 0)
@@ -159,6 +166,7 @@ _LENGTHS: dict[tuple[tuple[type, ...], tuple[tuple[int, ...], ...]], int] = {}
 
 
 def _played(
+    device: jax.Device,
     constants: object,
     states: T,
     draws: object,
@@ -171,11 +179,12 @@ def _played(
     """The states, and what is kept of so many rounds or of those that are marked, back in NumPy."""
     count = rounds if marks is None else len(marks)
     rows = length if marks is None else -(-count // ROWS) * ROWS
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.default_device(device):
         arrays = records.transform(lambda leaf: jnp.asarray(leaf, dtype=float), (constants, states))
         padded = records.transform(lambda leaf: jnp.asarray(_pad(leaf, length), dtype=float), draws)
         stops = None if marks is None else jnp.asarray(np.append(marks, np.full(rows - count, rounds)))
-        after, kept_rows = records.transform(_home, _compiled()(*arrays, padded, stops, count, rows=rows, collect=collect, own=own))
+        played = _compiled(device.platform)(*arrays, padded, stops, count, rows=rows, collect=collect, own=own)
+        after, kept_rows = records.transform(_home, jax.device_get(played))  # all leaves are on their way before the first is waited for
     return cast(T, after), records.cut(kept_rows, 0, count)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from bridle import records
-from bridle.core import InputError, S
-from bridle.engines.round import F, RunBatch, SingleRun, check_compiled, cores
+from bridle.core import InputError
+from bridle.engines.round import RunBatch, check_compiled, cores
 from bridle.ops import Array, Scalar
 from bridle.records import R
 
@@ -31,7 +31,7 @@ class RunLayout(NamedTuple):
 
     single: Parts
     own: Parts
-    runs: int = 1
+    runs: int
 
 
 class RunArrays(NamedTuple):
@@ -52,14 +52,6 @@ def layout_of(batch: RunBatch) -> RunLayout:
     own_adversary = records.transform(lambda _: len(players) > 1, players[0])
     own_draws = records.transform(lambda _: len(draws) > 1, draws[0])
     return RunLayout(single, ((own_policy, own_adversary), records.transform(lambda _: True, single[1]), own_draws), len(x))
-
-
-def layout_of_one(run: SingleRun[S, F]) -> RunLayout:
-    """The layout of a run that stands alone: only its states are its own."""
-    states = (run.state, run.foe)
-    single = ((run.policy, run.adversary), states, run.draws)
-    own = tuple(records.transform(lambda _, flag=part is states: flag, part) for part in single)
-    return RunLayout(single, cast(Parts, own))
 
 
 def arrays_of(layout: RunLayout, batch: RunBatch, which: Sequence[int], last: bool = False) -> RunArrays:

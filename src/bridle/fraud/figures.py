@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bridle.compare import charts
-from bridle.compare.analysis import PowerLaw, power_law
-from bridle.compare.charts import Axis
-from bridle.compare.static_figures import save_figure
+from bridle.comparisons import charts
+from bridle.comparisons.analysis import PowerLaw, power_law
+from bridle.comparisons.charts import Axis
+from bridle.comparisons.static_figures import save_figure
 from bridle.fraud.facts import ContestantFacts, PaperCurves, PaperFacts, StreamFacts
 from bridle.fraud.paper_model import PAPER_AREA
 from bridle.showing.figures import INK, SETTINGS, SOFT, require_matplotlib, scale_axis

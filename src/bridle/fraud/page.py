@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from bridle.compare.html_page import read_template, render_page, write_page
+from bridle.comparisons.html_page import read_template, render_page, write_page
 
 
 def write_fraud_page(path: Path, title: str, lead: str, sections: Iterable[str]) -> Path:

@@ -13,9 +13,9 @@ from rich.table import Table
 
 import bridle
 from bridle import storage, validate
-from bridle.compare.html_page import fact_list, section
-from bridle.compare.keys import digest, fingerprint, hash_file
-from bridle.compare.text import seed_range
+from bridle.comparisons.html_page import fact_list, section
+from bridle.comparisons.keys import digest, fingerprint, hash_file
+from bridle.comparisons.text import seed_range
 from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.fraud import FraudProgress, Options, Outcome, figures, page, paper_model

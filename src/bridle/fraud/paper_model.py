@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 import numpy as np
 
 from bridle import domains, validate
-from bridle.compare.analysis import power_law
+from bridle.comparisons.analysis import power_law
 from bridle.core import Constants, InputError
 from bridle.data import Data
 from bridle.game.play import Trace, play

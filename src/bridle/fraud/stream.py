@@ -14,8 +14,8 @@ from rich.table import Table
 import bridle
 from bridle import validate
 from bridle.adapters import scaling
-from bridle.compare.html_page import fact_list, section
-from bridle.compare.keys import digest, fingerprint, hash_file
+from bridle.comparisons.html_page import fact_list, section
+from bridle.comparisons.keys import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable
 from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, scores, stream_model
 from bridle.fraud.baselines import RowProgress

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from bridle import policies, records, showing, validate
 from bridle.core import Adversary, BridleWarning, DoesNotApply, Domain, InputError, Policy, Round, S, alarm_of
-from bridle.engines import ENGINES
+from bridle.engines import check_name
 from bridle.engines.round import (
     BlockRounds,
     BlockTotals,
@@ -66,7 +66,7 @@ class Trace:
     runs : int or None
         How many runs were played side by side; None for one.
     engine : str
-        What computed it: python, jax, numba or cuda.
+        What computed it: python, jax or numba.
     x1 : array
         The first decision.
     totals : Totals
@@ -245,7 +245,7 @@ def play(
         How many rounds, 1 or above. Default: the problem's, else the policy's.
     seed : int or sequence of int, optional
         The seed of the stream, 0 or above; a list plays one game for each. Default: the problem's.
-    engine : {"python", "jax", "numba", "cuda"}, default "python"
+    engine : {"python", "jax", "numba"}, default "python"
         What computes it. The compiled ones are for long horizons and many runs.
     x1 : array_like of shape (d,), optional
         The first decision. Default: the domain's centre.
@@ -278,7 +278,7 @@ def play(
     (200, True)
     """
     record, source, rounds, seeds, runs = arrange(policy, problem, horizon, seed, x1)
-    validate.one_of("engine", engine, ENGINES)
+    check_name(engine)
     validate.one_of("keep", keep, KEEP)
     start = start_points(x1, source.domain, runs)
     first = first_round(source.adversary, source.seed, start if start.ndim == 1 else start[0])

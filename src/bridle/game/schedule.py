@@ -25,16 +25,16 @@ from bridle.records import R
 DEFAULT_MEMORY = 2**30
 """How many bytes the rounds of a game may take at a time where nobody says otherwise."""
 
-SUMMING = {"jax": 2, "numba": 1, "cuda": 1}
+SUMMING = {"jax": 2, "numba": 1}
 """From how many runs on each engine sums the totals on its own side, instead of returning every round."""
 
-MOST = {"jax": 2**24, "numba": 2**24, "cuda": 2**28}
-"""How many bytes of rounds an engine that takes several blocks at a time is given, so that what every call costs hardly counts.
+MOST = 2**24
+"""How many bytes of rounds a compiled engine is given at a time, so that what every call costs hardly counts.
 
 The Python engine is given one block. More than fits into a processor's cache would make those that run there slower.
 """
 
-COPIES = {"python": 3, "jax": 6, "numba": 3, "cuda": 3}
+COPIES = {"python": 3, "jax": 6, "numba": 3}
 """How often a round's numbers are in memory at a time, at most: dealt, laid side by side, given to the engine."""
 
 ADDING = 12
@@ -134,7 +134,7 @@ class Schedule:
 
     def blocks_at_once(self, memory: int, collect: Collect) -> int:
         """How many blocks the engine is given at a time."""
-        room = min(memory, MOST.get(self.engine, 0))
+        room = 0 if self.engine == "python" else min(memory, MOST)
         return max(1, room // self.block_bytes(collect)) if room else 1
 
     def advance(self, collect: Collect, memory: int) -> Iterator[tuple[int, object, Block]]:

@@ -18,7 +18,7 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from bridle import __version__
-from bridle.compare.html_page import read_template, style_sheet
+from bridle.comparisons.html_page import read_template, style_sheet
 from bridle.core import InputError, Unavailable
 from bridle.service.calls import Call
 from bridle.service.door import POLICY

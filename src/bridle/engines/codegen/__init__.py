@@ -1,1 +1,1 @@
-"""Source written from the trace of one round: Python loops for numba, CUDA C for a GPU."""
+"""Source written from the trace of one round as Python loops for numba."""

@@ -6,36 +6,38 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from bridle.engines.codegen.backend import BackEnd, C, S, Shape, Value
+from bridle.engines.codegen.elementwise import converted, joined
 from bridle.engines.codegen.equations import LANES, Equation
+from bridle.engines.codegen.statements import Expression, Statement, spell
+from bridle.engines.codegen.writer import Shape, Value, Writer, zeros
 
 T = TypeVar("T")
 
 
-class Indexing(BackEnd[C, S]):
+class Indexing(Writer):
     """The methods ``do_*`` of these operations."""
 
-    def do_broadcast_in_dim(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_broadcast_in_dim(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         places = equation.params["broadcast_dimensions"]
         value = operands[0] if math.prod(shape) == math.prod(operands[0].shape) else self.buffered(operands[0])
 
-        def read(at: Sequence[C]) -> C:
-            return value.read([at[place] if value.shape[axis] > 1 else self.code("0") for axis, place in enumerate(places)])
+        def read(at: Sequence[Expression]) -> Expression:
+            return value.read([at[place] if value.shape[axis] > 1 else spell("0") for axis, place in enumerate(places)])
 
         return [Value(shape, kind, read, value.cheap, fixed)]
 
-    def do_reshape(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_reshape(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         value = operands[0]
         if LANES in shape or LANES in value.shape:
             return [self.reshaped_runs(value, shape, kind, fixed)]
         return [self.reshaped(value, shape, kind, fixed)]
 
-    def do_squeeze(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_squeeze(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         return self.do_reshape(equation, operands, shape, kind, fixed)
 
     do_expand_dims = do_squeeze
 
-    def reshaped_runs(self, value: Value[C], shape: Shape, kind: str, fixed: bool) -> Value[C]:
+    def reshaped_runs(self, value: Value, shape: Shape, kind: str, fixed: bool) -> Value:
         """An array of several runs in another shape, where the axis of the runs stays apart from the others."""
         if shape.count(LANES) != 1 or value.shape.count(LANES) != 1:
             raise self.refused("'reshape' across runs")
@@ -43,108 +45,108 @@ class Indexing(BackEnd[C, S]):
         if math.prod(shape[:new]) != math.prod(value.shape[:old]):
             raise self.refused("'reshape' across runs")
 
-        def of_run(run: C) -> Value[C]:
+        def of_run(run: Expression) -> Value:
             alone = value._replace(shape=_without(value.shape, old), read=lambda at: value.read([*at[:old], run, *at[old:]]))
             return self.reshaped(alone, _without(shape, new), kind, fixed)
 
         return Value(shape, kind, lambda at: of_run(at[new]).read(_without(at, new)), value.cheap, fixed)
 
-    def reshaped(self, value: Value[C], shape: Shape, kind: str, fixed: bool) -> Value[C]:
+    def reshaped(self, value: Value, shape: Shape, kind: str, fixed: bool) -> Value:
         wide, old = [i for i, n in enumerate(shape) if n > 1], [i for i, n in enumerate(value.shape) if n > 1]
 
-        def read(at: Sequence[C]) -> C:
-            place = self.zeros(value.shape)
+        def read(at: Sequence[Expression]) -> Expression:
+            place = zeros(value.shape)
             if [shape[i] for i in wide] == [value.shape[i] for i in old]:
                 for a, b in zip(wide, old, strict=True):
                     place[b] = at[a]
                 return value.read(place)
-            terms = [self.code("{} * {}", at[i], math.prod(shape[i + 1 :])) for i in wide]
-            flat = self.joined(" + ", terms) if terms else self.code("0")
+            terms = [spell("{} * {}", at[i], math.prod(shape[i + 1 :])) for i in wide]
+            flat = joined(" + ", terms) if terms else spell("0")
             for i in old:
                 beyond = math.prod(value.shape[i + 1 :])
-                parts = self.code("(({}) {} {} % {})", flat, self.quotient, beyond, value.shape[i])
-                place[i] = self.code("({})", flat) if len(old) == 1 else parts
+                parts = spell("(({}) // {} % {})", flat, beyond, value.shape[i])
+                place[i] = spell("({})", flat) if len(old) == 1 else parts
             return value.read(place)
 
         return Value(shape, kind, read, value.cheap, fixed)
 
-    def do_transpose(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_transpose(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         order, value = equation.params["permutation"], operands[0]
         return [Value(shape, kind, lambda at: value.read([at[order.index(i)] for i in range(len(order))]), value.cheap, fixed)]
 
-    def do_rev(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_rev(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         flipped, value = equation.params["dimensions"], operands[0]
 
-        def read(at: Sequence[C]) -> C:
-            return value.read([self.code("({} - {})", shape[i] - 1, each) if i in flipped else each for i, each in enumerate(at)])
+        def read(at: Sequence[Expression]) -> Expression:
+            return value.read([spell("({} - {})", shape[i] - 1, each) if i in flipped else each for i, each in enumerate(at)])
 
         return [Value(shape, kind, read, value.cheap, fixed)]
 
-    def do_iota(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_iota(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         axis = equation.params["dimension"]
-        return [Value(shape, kind, lambda at: self.converted(at[axis], "i", kind), True, True)]
+        return [Value(shape, kind, lambda at: converted(at[axis], "i", kind), True, True)]
 
-    def do_slice(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_slice(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         value, starts = operands[0], equation.params["start_indices"]
         strides = equation.params["strides"] or (1,) * len(shape)
 
-        def read(at: Sequence[C]) -> C:
-            steps = (each if stride == 1 else self.code("{} * {}", each, stride) for each, stride in zip(at, strides, strict=True))
-            return value.read([self.code("({} + {})", start, each) if start else each for start, each in zip(starts, steps, strict=True)])
+        def read(at: Sequence[Expression]) -> Expression:
+            steps = (each if stride == 1 else spell("{} * {}", each, stride) for each, stride in zip(at, strides, strict=True))
+            return value.read([spell("({} + {})", start, each) if start else each for start, each in zip(starts, steps, strict=True)])
 
         return [Value(shape, kind, read, value.cheap, fixed)]
 
-    def do_dynamic_slice(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_dynamic_slice(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         value = operands[0]
         starts = self.starts(operands[1:], value.shape, shape)
         return [Value(shape, kind, lambda at: value.read(self.shifted(starts, at)), value.cheap, fixed)]
 
-    def starts(self, operands: list[Value[C]], whole: Sequence[int], part: Sequence[int]) -> list[C]:
+    def starts(self, operands: list[Value], whole: Sequence[int], part: Sequence[int]) -> list[Expression]:
         """Where a part of an array begins, moved so that it lies inside."""
-        inside = [self.code("_within({}, {})", value.read(()), n - m) for value, n, m in zip(operands, whole, part, strict=True)]
+        inside = [spell("_within({}, {})", value.read(()), n - m) for value, n, m in zip(operands, whole, part, strict=True)]
         return [self.scalar(code, (), "i", value.fixed).read(()) for code, value in zip(inside, operands, strict=True)]
 
-    def shifted(self, starts: Sequence[C | str], at: Sequence[C]) -> list[C]:
+    def shifted(self, starts: Sequence[Expression | str], at: Sequence[Expression]) -> list[Expression]:
         """An index of a part as one of the whole."""
-        return [self.code("({} + {})", start, each) for start, each in zip(starts, at, strict=True)]
+        return [spell("({} + {})", start, each) for start, each in zip(starts, at, strict=True)]
 
-    def do_dynamic_update_slice(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_dynamic_update_slice(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         part = self.buffered(operands[1])
         whole = self.stored(operands[0]._replace(fixed=False))
         starts = self.starts(operands[2:], shape, part.shape)
         if whole.single:
             return [part]
-        self.loop(part.shape, lambda at: self.store(whole, self.shifted(starts, at), part.read(at)))
+        self.loop(part.shape, lambda at: self.statement(whole.read(self.shifted(starts, at)), part.read(at)))
         return [whole]
 
-    def do_gather(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_gather(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         value, places = self.buffered(operands[0]), self.buffered(operands[1])
         dims, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
         batch = [axis for axis in range(len(shape)) if axis not in dims.offset_dims]
         inside = [axis for axis in range(len(value.shape)) if axis not in (*dims.collapsed_slice_dims, *dims.operand_batching_dims)]
-        zero = self.code("0")
+        zero = spell("0")
 
-        def read(at: Sequence[C]) -> C:
+        def read(at: Sequence[Expression]) -> Expression:
             row = [at[axis] for axis in batch]
-            index = self.zeros(value.shape)
+            index = zeros(value.shape)
             for axis, place in zip(inside, dims.offset_dims, strict=True):
                 index[axis] = at[place]
             for axis, place in zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True):
                 index[axis] = row[place]
             for n, axis in enumerate(dims.start_index_map):
-                start = self.code("_within({}, {})", places.read([*row, self.code(str(n))]), value.shape[axis] - sizes[axis])
-                index[axis] = start if index[axis] == zero else self.code("({} + {})", start, index[axis])
+                start = spell("_within({}, {})", places.read([*row, spell(str(n))]), value.shape[axis] - sizes[axis])
+                index[axis] = start if index[axis] == zero else spell("({} + {})", start, index[axis])
             return value.read(index)
 
         return [Value(shape, kind, read, False, fixed)]
 
-    def do_scatter(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_scatter(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         return self.scattered(equation, operands, adds=False)
 
-    def do_scatter_add(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_scatter_add(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         return self.scattered(equation, operands, adds=True)
 
-    def scattered(self, equation: Equation, operands: list[Value[C]], adds: bool) -> list[Value[C]]:
+    def scattered(self, equation: Equation, operands: list[Value], adds: bool) -> list[Value]:
         """The first operand with windows of the third put where the second says; one that would reach outside is moved in or dropped."""
         whole, places, part = self.stored(operands[0]._replace(fixed=False)), self.buffered(operands[1]), self.buffered(operands[2])
         dims = equation.params["dimension_numbers"]
@@ -156,52 +158,52 @@ class Indexing(BackEnd[C, S]):
         wide = {axis: part.shape[place] for axis, place in zip(inside, dims.update_window_dims, strict=True)}
         moved = equation.params["mode"].name == "CLIP"
 
-        def put(at: list[C]) -> S:
-            row, index, tests = [at[axis] for axis in batch], self.zeros(whole.shape), [self.code(self.number(True, "b"))]
+        def put(at: list[Expression]) -> Statement:
+            row, index, tests = [at[axis] for axis in batch], zeros(whole.shape), [spell("True")]
             for axis, place in zip(inside, dims.update_window_dims, strict=True):
                 index[axis] = at[place]
             for axis, place in zip(dims.operand_batching_dims, dims.scatter_indices_batching_dims, strict=True):
                 index[axis] = row[place]
             for n, axis in enumerate(dims.scatter_dims_to_operand_dims):
-                start, last = places.read([*row, self.code(str(n))]), whole.shape[axis] - wide.get(axis, 1)
+                start, last = places.read([*row, spell(str(n))]), whole.shape[axis] - wide.get(axis, 1)
                 if moved:
-                    start = self.code("_within({}, {})", start, last)
+                    start = spell("_within({}, {})", start, last)
                 else:
-                    tests.append(self.code("(0 <= {}) & ({} <= {})", start, start, last))
-                index[axis] = self.code("({} + {})", start, index[axis])
-            new = self.code("{} + {}", whole.read(index), part.read(at)) if adds else part.read(at)
-            return self.only_if(self.joined(" & ", tests), self.store(whole, index, new))
+                    tests.append(spell("(0 <= {}) & ({} <= {})", start, start, last))
+                index[axis] = spell("({} + {})", start, index[axis])
+            new = spell("{} + {}", whole.read(index), part.read(at)) if adds else part.read(at)
+            return self.statement(whole.read(index), new, joined(" & ", tests))
 
-        self.in_order(part.shape, put)
+        self.loop(part.shape, put)
         return [whole]
 
-    def do_pad(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_pad(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         value, config = operands[0], equation.params["padding_config"]
         if any(low < 0 or high < 0 or inner for low, high, inner in config):
             raise self.refused("'pad' with negative or inner padding")
         padded = self.stored(Value(shape, kind, lambda at: operands[1].read(()), False, False))
-        self.loop(value.shape, lambda at: self.store(padded, self.shifted([str(low) for low, _, _ in config], at), value.read(at)))
+        self.loop(value.shape, lambda at: self.statement(padded.read(self.shifted([str(low) for low, _, _ in config], at)), value.read(at)))
         return [padded]
 
-    def do_concatenate(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_concatenate(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         whole, axis, start = self.new_array(shape, kind, fixed), equation.params["dimension"], 0
         for value in operands:
 
-            def put(at: list[C], value: Value[C] = value, start: int = start) -> S:
-                index = [self.code("({} + {})", start, each) if i == axis else each for i, each in enumerate(at)]
-                return self.store(whole, index, value.read(at))
+            def put(at: list[Expression], value: Value = value, start: int = start) -> Statement:
+                index = [spell("({} + {})", start, each) if i == axis else each for i, each in enumerate(at)]
+                return self.statement(whole.read(index), value.read(at))
 
             with self.early(fixed):
                 self.loop(value.shape, put)
             start += value.shape[axis]
         return [whole]
 
-    def do_stack(self, equation: Equation, operands: list[Value[C]], shape: Shape, kind: str, fixed: bool) -> list[Value[C]]:
+    def do_stack(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
         whole, axis = self.new_array(shape, kind, fixed), equation.params["axis"]
         for n, value in enumerate(operands):
 
-            def put(at: list[C], value: Value[C] = value, n: int = n) -> S:
-                return self.store(whole, [*at[:axis], self.code(str(n)), *at[axis:]], value.read(at))
+            def put(at: list[Expression], value: Value = value, n: int = n) -> Statement:
+                return self.statement(whole.read([*at[:axis], spell(str(n)), *at[axis:]]), value.read(at))
 
             with self.early(fixed):
                 self.loop(value.shape, put)

@@ -27,12 +27,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from bridle.engines.codegen.backend import Shape
+from bridle.engines.codegen.control_flow import ControlFlow
 from bridle.engines.codegen.equations import LANES, Equations, Traced, Variable, kind_of
 from bridle.engines.codegen.fuse import contract
+from bridle.engines.codegen.indexing import Indexing
 from bridle.engines.codegen.python_source import PythonSource
-from bridle.engines.codegen.python_writer import PythonValue, PythonWriter, laid_out, part_of_memory
 from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell
+from bridle.engines.codegen.writer import Shape, Value, is_own, laid_out, named, part_of_memory
 from bridle.engines.round import StepOutcome
 
 Span: TypeAlias = tuple[int, int]
@@ -69,13 +70,16 @@ def lower_step(traced: Traced, constants: int, states: int, largest: float, ring
     return _Step().source(traced, constants, states, largest, ring)
 
 
-class _Rounds(PythonWriter):
+class Loops(Indexing, ControlFlow):
+    """A writer that knows every operation."""
+
+
+class _Rounds(Loops):
     """The function that plays some rounds."""
 
     def source(self, traced: Traced, constants: int, states: int, marked: bool) -> PythonSource:
         jaxpr = traced.jaxpr
-        if any(LANES in var.aval.shape for var in jaxpr.invars):
-            self.called = {**self.called, "exp": "_exp"}  # type: ignore[misc]
+        self.several = any(LANES in var.aval.shape for var in jaxpr.invars)
         self.count(jaxpr)
         known = _fixed_arrays(self, traced)
         for n, var in enumerate(jaxpr.invars):
@@ -85,23 +89,22 @@ class _Rounds(PythonWriter):
         unchanged = [a is b for a, b in zip(jaxpr.outvars, jaxpr.invars[constants:], strict=False)][:states]
         results = [self.value(var, known) for var in jaxpr.outvars]
         if not marked:
-            self.finish(results, held, unchanged, self.keep)
+            self.finish(results, held, unchanged)
         else:  # what is kept now and then is part of the states, and read from them when they are new
-            self.finish(results[:states], held, unchanged, self.keep)
-            self.begin("when", spell("marks[t] >= 0"))
-            for n, var in enumerate(jaxpr.outvars[states:], states):
-                self.keep(n, held[jaxpr.outvars.index(var)], "marks[t]")
-            self.end()
+            self.finish(results[:states], held, unchanged)
+            with self.branch("if marks[t] >= 0:"):
+                for n, var in enumerate(jaxpr.outvars[states:], states):
+                    self.keep(n, held[jaxpr.outvars.index(var)], "marks[t]")
         rounds = CodeBlock(spell("for t in range(rounds):"), self.body)
         leaving = [self.leaving(n, state, constants) for n, state in enumerate(held)]
         return _assembled(self, ("rounds", "lanes", "marks", "inputs", "outputs"), [*self.before, rounds, *leaving])
 
-    def argument(self, n: int, var: Variable, constants: int, states: int) -> PythonValue:
+    def argument(self, n: int, var: Variable, constants: int, states: int) -> Value:
         """An argument under its name, brought in before the rounds."""
         shape, name = tuple(var.aval.shape), f"a{n}"
         if n >= constants + states:
             self.entry.append(CodeLine(spell(f"{name} = inputs[{n}]"), n))
-            return self.dealt(name, shape, kind_of(var))
+            return Value(shape, kind_of(var), lambda at: access(name, "t", *laid_out(shape, at)), True, False)
         if LANES in shape:
             self.rows(name, shape)
             self.entry.append(CodeLine(spell(f"{name}[{_runs(shape)}] = inputs[{n}]"), n))
@@ -109,14 +112,26 @@ class _Rounds(PythonWriter):
             self.entry.append(CodeLine(spell(f"{name} = inputs[{n}][{', '.join('0' * len(shape)) or '()'}]"), n))
         else:
             self.entry.append(CodeLine(spell(f"{name} = inputs[{n}]" + ("" if n < constants else ".copy()")), n))
-        return self.named(name, shape if math.prod(shape) > 1 else (), kind_of(var), n < constants)._replace(shape=shape)
+        return named(name, shape if math.prod(shape) > 1 else (), kind_of(var), n < constants)._replace(shape=shape)
 
-    def keep(self, n: int, value: PythonValue, row: str = "t") -> None:
+    def finish(self, results: list[Value], held: list[Value], unchanged: list[bool]) -> None:
+        """The end of a round: what is kept is written down, then every state takes its new value, none before all are known."""
+        fresh = [
+            value if same or (value.cheap and is_own(value)) else self.stored(value._replace(fixed=False))
+            for value, same in zip(results, unchanged, strict=False)
+        ]
+        for n, value in enumerate(results[len(held) :], len(held)):
+            self.keep(n, value)
+        for value, old, same in zip(fresh, held, unchanged, strict=True):
+            if not same:
+                self.assign(old, value)
+
+    def keep(self, n: int, value: Value, row: str = "t") -> None:
         """What is kept of a round goes to its row."""
         output = f"outputs[{n}]"
         self.assign(value._replace(read=lambda at: access(output, row, *laid_out(value.shape, at))), value)
 
-    def leaving(self, n: int, state: PythonValue, constants: int) -> CodeLine:
+    def leaving(self, n: int, state: Value, constants: int) -> CodeLine:
         """A state as it is after the rounds."""
         runs = f"[{_runs(state.shape)}]" if LANES in state.shape else ""
         return CodeLine(spell(f"outputs[{n}][{'...' if state.shape else '()'}] = a{constants + n}{runs}"))
@@ -142,7 +157,7 @@ class _Layout(NamedTuple):
         return sum(end - begin for begin, end in self.kept)
 
 
-class _Step(PythonWriter):
+class _Step(Loops):
     """The function that plays one round in one flat array."""
 
     other_engine = "python"
@@ -156,7 +171,7 @@ class _Step(PythonWriter):
         for n, var in enumerate(jaxpr.invars):
             shape, name = tuple(var.aval.shape), f"a{n}"
             self.entry.append(CodeLine(spell(f"{name} = {part_of_memory(layout.begins[n], shape)}"), n))
-            known[var] = self.named(name, shape, kind_of(var), n < constants)
+            known[var] = named(name, shape, kind_of(var), n < constants)
         self.equations(jaxpr, known)
         changed = []
         for n, var in enumerate(jaxpr.outvars, constants):
@@ -175,21 +190,21 @@ class _Step(PythonWriter):
         opening = _refusal(layout.given, largest) if largest < math.inf else []
         return _assembled(self, ("memory",), items, opening), self.spare
 
-    def new_state(self, begin: int, shape: Shape, value: PythonValue) -> None:
+    def new_state(self, begin: int, shape: Shape, value: Value) -> None:
         """The new value of a state, in the room for it."""
         room = part_of_memory(begin, shape)
         if shape:
             room, view = self.name("n"), room
             self.entry.append(CodeLine(spell(f"{room} = {view}")))
-        self.assign(self.named(room, shape, "f", False), value)
+        self.assign(named(room, shape, "f", False), value)
 
 
-def _fixed_arrays(writer: PythonWriter, traced: Traced) -> dict[Variable, PythonValue]:
+def _fixed_arrays(writer: Loops, traced: Traced) -> dict[Variable, Value]:
     """The arrays that the trace holds."""
     return {var: writer.fixed_array(np.asarray(array)) for var, array in zip(traced.jaxpr.constvars, traced.consts, strict=True)}
 
 
-def _assembled(writer: PythonWriter, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> PythonSource:
+def _assembled(writer: Loops, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> PythonSource:
     """The whole function: the room for arrays, the arguments, and what is done with them."""
     contracted = contract(items)
     table: list[Item] = [CodeLine(spell(f"table = np.empty(({writer.height}, {writer.wide}))"))] if writer.views else []

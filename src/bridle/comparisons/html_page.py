@@ -1,0 +1,86 @@
+"""The frame of every page: one file that needs no network, its head and foot from one template, and the elements that pages share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files as resources
+from os import PathLike, fspath
+from pathlib import Path
+from string import Template
+
+import bridle
+from bridle import storage
+from bridle.comparisons import charts
+
+DRAWN_BY_SCRIPT = "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+PICTURES_ONLY = "style-src 'unsafe-inline'; img-src data:"
+"""What a page may load, as its content security policy says: nothing from elsewhere."""
+
+
+def render_page(
+    kind: str,
+    title: str,
+    lead: str,
+    main: str,
+    *,
+    date: str = "",
+    allowed: str = PICTURES_ONLY,
+    css: str = "",
+    head: str = "",
+    nav: str = "",
+    scripts: str = "",
+) -> str:
+    """A whole page as text.
+
+    `kind`, `title`, `lead` and `date` are plain text, the others HTML or style sheets; `date` is today's if empty.
+    """
+    return read_template("page.html").substitute(
+        kind=escape(kind),
+        title=escape(title),
+        lead=escape(lead),
+        main=main,
+        version=escape(bridle.__version__),
+        date=escape(date or datetime.now(UTC).date().isoformat()),
+        allowed=allowed,
+        css=style_sheet() + css,
+        head=head,
+        nav=nav,
+        scripts=scripts,
+    )
+
+
+def style_sheet() -> str:
+    """The style of every page, reports and the service's."""
+    return read_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK))
+
+
+def write_page(path: str | PathLike[str], text: str) -> Path:
+    """Write a page: the whole new one, or the old one stays."""
+    with storage.replacing(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+    return Path(fspath(path))
+
+
+def read_template(name: str) -> Template:
+    """A template of the package."""
+    return Template((resources("bridle.comparisons") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    """A part of the page under a heading; `parts` are HTML."""
+    return f'<section id="{escape(name)}"><h2>{escape(title)}</h2>{"".join(parts)}</section>'
+
+
+def fact_list(facts: Mapping[str, str], wide: Mapping[str, str] | None = None, command: str | None = None) -> str:
+    """Short facts side by side; below them those that take a whole line, which are HTML, and the command."""
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
+    lines = {**(wide or {}), **({"Command": f'<code tabindex="0">{escape(command)}</code>'} if command else {})}
+    items += "".join(f'<div class="full"><dt>{name}</dt><dd>{value}</dd></div>' for name, value in lines.items())
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _palette(colours: tuple[str, ...]) -> str:
+    """The colours of policies as properties of a style sheet."""
+    return " ".join(f"--p{i}: {colour};" for i, colour in enumerate(colours))

@@ -1,0 +1,347 @@
+"""The report of a comparison: one page that needs no network, with its charts, for a phone as well as for a desk.
+
+Tables and sentences are plain HTML, charts are SVG (`svg_charts`), and a script of a few kilobytes answers the pointer. All of it can be
+read without scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
+from html import escape
+from os import PathLike
+from pathlib import Path
+
+from bridle.comparisons import analysis, charts, svg_charts
+from bridle.comparisons.formulas import formatted
+from bridle.comparisons.html_page import DRAWN_BY_SCRIPT, fact_list, read_template, render_page, section, write_page
+from bridle.comparisons.rows import (
+    BOUND_OF_METRIC,
+    GameRow,
+    RankedRow,
+    breaks_bound,
+    grouped,
+    horizon_of,
+    label_engines,
+    label_of,
+    number_of,
+    problem_of,
+    reason_of,
+)
+from bridle.comparisons.text import count, listing, number, seed_range
+from bridle.core import InputError
+from bridle.problems import problem_facts
+from bridle.showing.marks import Chart
+
+
+def write_report(
+    rows: Iterable[GameRow], path: str | PathLike[str], title: str | None = None, *, command: str | None = None, date: str | None = None
+) -> Path:
+    """Write the report of these games to `path`: the whole new page, or the old one stays.
+
+    `command` is shown as what was typed to get the rows; `date` is today's unless given.
+    """
+    games = label_engines(rows)
+    if not games:
+        raise InputError("rows must hold at least one game for a report, not none")
+    return write_page(path, render_report(games, title, command, date or datetime.now(UTC).date().isoformat()))
+
+
+def render_report(rows: list[GameRow], title: str | None, command: str | None, date: str) -> str:
+    """The page as text."""
+    places, ranked = charts.legend(rows), analysis.ranking(rows)
+    figures = charts.all_charts(rows, ranked)
+    numbered = list(enumerate(figures))
+    problems = grouped(rows, problem_of)
+    sections = [_what_was_run(rows, command, date)]
+    if len(problems) > 1:
+        sections.append(_at_a_glance(ranked, places))
+    for i, (problem, games) in enumerate(problems.items()):
+        own = [(n, chart) for n, chart in numbered if chart.problem == problem]
+        sections.append(_problem_section(i, problem, games, [row for row in ranked if problem_of(row) == problem], own, places))
+    sections.append(
+        read_template("reading.html").substitute(ranking=escape(analysis.RANKING), low=f"{analysis.LOW:.0%}", high=f"{analysis.HIGH:.0%}")
+    )
+    return render_page(
+        "comparison",
+        title or _title(list(problems), len(places)),
+        _lead(rows),
+        svg_charts.definitions() + "\n".join(sections),
+        date=date,
+        allowed=DRAWN_BY_SCRIPT,
+        head='<script>document.documentElement.classList.add("js");</script>\n',
+        nav=read_template("comparison_nav.html").substitute(chips="".join(_chip(label, i) for label, i in places.items())),
+        scripts=read_template("comparison_scripts.html").substitute(
+            script=read_template("shared.js").template + read_template("report.js").template
+        ),
+    )
+
+
+_shown = partial(number, style="page")
+
+
+# --- sections -------------------------------------------------------------------------------------------------------------------------
+
+
+def _title(problems: list[str], policies: int) -> str:
+    several = f"{count(policies, 'policy', 'policies')} on {len(problems):,} problems"
+    return f"Policies compared on {listing(problems)}" if len(problems) <= 3 else several
+
+
+def _lead(rows: list[GameRow]) -> str:
+    problems, policies = grouped(rows, problem_of), grouped(rows, label_of)
+    horizons = sorted(grouped(rows, horizon_of))
+    seeds = {len({row["seed"] for row in games}) for games in grouped(rows, problem_of).values()}
+    each = f"{'up to ' if len(seeds) > 1 else ''}{count(max(seeds), 'seed', 'seeds')} each"
+    until = f"T = {horizons[0]:,}" if len(horizons) == 1 else f"horizons from {horizons[0]:,} to {horizons[-1]:,} rounds"
+    return (
+        f"{count(len(policies), 'policy', 'policies')} on {count(len(problems), 'problem', 'problems')}, {until}, "
+        f"{each}: regret and constraint violation, and what the theorems allow."
+    )
+
+
+def _what_was_run(rows: list[GameRow], command: str | None, date: str) -> str:
+    played = [row for row in rows if not row.get("does_not_apply")]
+    seconds = sum(number_of(row, "seconds") or 0.0 for row in played)
+    seeds = sorted({int(row["seed"]) for row in rows})
+    links = (f'<a href="#problem-{i}">{escape(problem)}</a>' for i, problem in enumerate(grouped(rows, problem_of)))
+    wide = {"Problems": ", ".join(links), "Policies": escape(", ".join(grouped(rows, label_of)))}
+    facts = {
+        "Horizons": ", ".join(f"{horizon:,}" for horizon in sorted(grouped(rows, horizon_of))),
+        "Seeds": seed_range(seeds),
+        "Games": f"{len(played):,} played" + (f", {len(rows) - len(played):,} do not apply" if len(played) < len(rows) else ""),
+        "Time in play": f"{seconds:,.1f} s" if seconds < 600 else f"{seconds / 60:,.0f} min",
+        "Engine": ", ".join(sorted({str(row["engine"]) for row in played if row.get("engine")})) or "-",
+        "Version": ", ".join(sorted({f"bridle {row['bridle_version']}" for row in rows if row.get("bridle_version")})) or "-",
+        "Date": date,
+    }
+    return section("run", "What was run", fact_list(facts, wide, command))
+
+
+def _at_a_glance(ranked: list[RankedRow], places: dict[str, int]) -> str:
+    """Ranks of every policy on every problem, at the problem's longest horizon."""
+    columns = {}
+    for problem, rows in grouped(ranked, problem_of).items():
+        longest = max(map(horizon_of, rows))
+        columns[problem, longest] = {row["label"]: row for row in rows if horizon_of(row) == longest}
+    head = "".join(f'<th scope="col">{escape(problem)}<br><span class="dim">T = {T:,}</span></th>' for problem, T in columns)
+    lines = []
+    for label, place in places.items():
+        own = [column.get(label) for column in columns.values()]
+        ranks = [row["rank"] for row in own if row is not None and row["rank"] is not None]
+        cells = "".join(_rank_cell(None if row is None else row["rank"]) for row in own)
+        mean = sum(ranks) / len(ranks) if ranks else None
+        shown = "-" if mean is None else f"{mean:.1f}"
+        lines.append((mean is None, -len(ranks), mean or 0.0, place, _policy_line(label, place, f"<td>{shown}</td>{cells}")))
+    table = "".join(line[-1] for line in sorted(lines))
+    names = f'<tr><th class="name" scope="col">policy</th><th scope="col">mean rank</th>{head}</tr>'
+    return (
+        '<section id="glance"><h2>At a glance</h2><p class="about">Ranks on each problem at its longest horizon; 1 is best, '
+        "- where it does not apply. Policies that apply to most problems come first, then those with the lowest mean rank.</p>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Ranks on every problem"><table>'
+        f"<thead>{names}</thead><tbody>{table}</tbody></table></div></section>"
+    )
+
+
+def _rank_cell(rank: int | None) -> str:
+    return '<td class="dim">-</td>' if rank is None else f"<td{_class_if(rank == 1, 'best')}>{rank}</td>"
+
+
+def _problem_section(
+    i: int, problem: str, games: list[GameRow], ranked: list[RankedRow], figures: list[tuple[int, Chart]], places: dict[str, int]
+) -> str:
+    horizons = sorted(grouped(games, horizon_of))
+    parts = [f'<section class="problem" id="problem-{i}"><h2>{escape(problem)}</h2>', _about(games)]
+    parts.append(f'<p class="takeaway">{_takeaway([row for row in ranked if horizon_of(row) == horizons[-1]])}</p>')
+    parts += [f'<p class="about">{escape(text)}.</p>' for text in analysis.cost_notes(ranked)]
+    parts += [f'<p class="alarm">{escape(text)}</p>' for text in _alarms(ranked)]
+    if len(horizons) > 1:
+        buttons = "".join(
+            f'<button type="button" data-horizon="{T}" aria-pressed="{str(horizons[-1] == T).lower()}">T = {T:,}</button>' for T in horizons
+        )
+        parts.append(f'<div class="tabs" role="group" aria-label="Horizon"><span>Horizon</span>{buttons}</div>')
+    for T in horizons:
+        own = [row for row in ranked if horizon_of(row) == T]
+        parts.append(f'<div class="horizon" data-horizon="{T}"><h3>{escape(problem)}, T = {T:,}</h3>{_ranking_table(own, places)}')
+        parts.append(f'<div class="charts">{"".join(_figure(n, chart) for n, chart in figures if chart.horizon == T)}</div></div>')
+    growing = [_figure(n, chart) for n, chart in figures if chart.horizon is None]
+    if growing:
+        parts.append(f'<h3>As the horizon grows</h3><div class="charts">{"".join(growing)}</div>')
+    notes = _notes(games)
+    if notes:
+        parts.append(f'<h3>Notes</h3><ul class="notes">{"".join(f"<li>{formatted(note)}</li>" for note in notes)}</ul>')
+    return "\n".join([*parts, "</section>"])
+
+
+def _about(games: list[GameRow]) -> str:
+    """What the problem is, in the words of its own documentation where that can be found."""
+    game = next((game for game in games if not game.get("does_not_apply")), games[0])
+    try:
+        facts = problem_facts(game["problem"])
+        summary, about = facts.summary, facts.about
+    except InputError:  # it came from a file that is not here, or from a program
+        summary = about = ""
+    dim, constraints = game.get("dim"), game.get("constraints")
+    size = [f"d = {dim:,}"] if dim else []
+    size += [count(constraints, "constraint a round", "constraints a round")] if constraints else []
+    more = " ".join(part for part in (about, f"Here: {', '.join(size)}." if size else "") if part)
+    return f'<p class="about">{formatted(summary)} <span class="more">{formatted(more)}</span></p>'
+
+
+def _takeaway(ranked: list[RankedRow]) -> str:
+    first = [row for row in ranked if row["rank"] == 1]
+    if not first:
+        return "No policy could be ranked here."
+    best, horizon = first[0], f"T = {ranked[0]['horizon']:,}"
+    if len(first) > 1 and len(first) == sum(row["rank"] is not None for row in ranked):
+        return f"At {horizon} all policies do equally well here: regret {_shown(best['regret'])}, CCV {_shown(best['ccv'])}."
+    names = listing([f"<strong>{escape(row['label'])}</strong>" for row in first])
+    by = "dynamic regret" if best["ranked_by"] == "dynamic regret" else "regret"
+    regret = best["dynamic_regret"] if by == "dynamic regret" else best["regret"]
+    gained = f"{by} not known" if regret is None else f"{by} {_shown(regret)}"
+    gained += " (below zero, which counts as zero)" if regret is not None and regret < 0.0 == best["regret_lost"] else ""
+    others = [row["label"] for row in ranked if row["pareto"] and row["rank"] != 1]
+    front = f" Also on the front of {best['ranked_by']} against CCV: {escape(listing(others))}." if others else ""
+    verb = "ranks" if len(first) == 1 else "rank"
+    return f"At {horizon} {names} {verb} first: median {gained}, CCV {_shown(best['ccv'])}.{front}"
+
+
+def _alarms(ranked: list[RankedRow]) -> list[str]:
+    broken = [
+        f"{row['label']} at T = {row['horizon']:,} ({metric})"
+        for row in ranked for metric, (_, bound) in BOUND_OF_METRIC.items() if breaks_bound(row, bound)
+    ]  # fmt: skip
+    return [f"Above the bound of its theorem, which must not happen: {'; '.join(broken)}."] if broken else []
+
+
+def _notes(games: list[GameRow]) -> list[str]:
+    """What a reader should be told in words: what does not apply, what is not known, warnings, games that are missing."""
+
+    def sentences(texts: Callable[[GameRow], list[str]], sentence: str) -> list[str]:
+        """One sentence for each reason, with the policies it is true of."""
+        reasons: dict[str, dict[str, None]] = {}
+        for row in games:
+            for text in texts(row):
+                reasons.setdefault(text, {})[label_of(row)] = None
+        return [sentence.format(policies=listing(list(labels)), reason=reason) for reason, labels in reasons.items()]
+
+    notes = sentences(lambda row: _texts(reason_of(row)), "{policies}: does not apply, {reason}.")
+    notes += sentences(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
+    notes += sentences(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
+    notes += [f"{text}." for text in analysis.rate_notes(games)]
+    notes += sentences(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
+    runs = {
+        (label, T): len({row["seed"] for row in own})
+        for label, rows in grouped(games, label_of).items() for T, own in grouped(rows, horizon_of).items()
+    }  # fmt: skip
+    fewer = [f"{label} at T = {T:,} ({seeds})" for (label, T), seeds in runs.items() if seeds < max(runs.values())]
+    return notes + ([f"Not every policy has all {max(runs.values())} seeds yet: {', '.join(fewer)}."] if fewer else [])
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------------------------
+
+BELOW_ZERO = "below zero: bought with violation, or measured against a weak fixed action; it counts as zero"
+OWN = {"ccv": "", "soft": "soft", "interval": "interval"}
+
+
+def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
+    """The policies of one problem and horizon, best first."""
+    lines = []
+    moving = any(row.get("dynamic_regret") is not None for row in ranked)
+    for row in ranked:
+        rank = f'<span class="rank">{row["rank"] or "-"}</span>'
+        front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
+        if row["does_not_apply"] is not None:
+            reason = escape("".join(_texts(reason_of(row))))
+            cells = f'<td class="reason" colspan="{9 + moving}"><div>does not apply: {reason}</div></td>'
+        else:
+            own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
+            score = "-" if row["score"] is None else _shown(row["score"], digits=3)
+            cells = _measured(row, "regret") + _measured(row, "ccv")
+            cells += f"<td>{_signed(row, row['dynamic_regret'], row['ranked_by'] == 'dynamic regret')}</td>" * moving
+            cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
+        lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
+    runs = [row["runs"] for row in ranked if row["runs"]]
+    seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
+    ways = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}
+    lost = next((ways[row["ranked_by"]] for row in ranked if row["ranked_by"] in ways), "regret")
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of {lost} '
+        "and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
+        f"below zero and counts as zero.{_path_sentence(ranked) * moving}</caption>"
+        '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
+        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
+        + '<th rowspan="2" scope="col">dynamic regret</th>'
+        * moving
+        + '<th rowspan="2" scope="col">own metric</th>'
+        '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score (rounds)</th></tr><tr>'
+        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
+        + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _path_sentence(ranked: list[RankedRow]) -> str:
+    """What dynamic regret is measured against."""
+    known = [length for row in ranked if (length := row.get("path_length")) is not None]
+    far = f", which moves by {_shown(max(known))} in all" if known else ""
+    return f" Dynamic regret is measured against the best action of each round{far}."
+
+
+def _measured(row: RankedRow, name: str) -> str:
+    broken = breaks_bound(row, f"{name}_bound")
+    value, bound, power = (number_of(row, name + part) for part in ("", "_bound", "_exponent"))
+    grows = "-" if power is None else f"t<sup>{power:.2f}</sup>"
+    mark = ' <span title="above its bound">!</span>' if broken else ""
+    shown = _signed(row, value, name == "regret")
+    return f'<td{_class_if(broken, "broken")}>{shown}{mark}</td><td class="dim">{_shown(bound)}</td><td>{grows}</td>'
+
+
+def _signed(row: RankedRow, value: float | None, counts: bool) -> str:
+    """The number, slanted where it is a regret below zero that counts as zero."""
+    below = counts and value is not None and value < 0.0 and row["regret_lost"] == 0.0
+    return f'<span class="below-zero" title="{BELOW_ZERO}">{_shown(value)}</span>' if below else _shown(value)
+
+
+def _of_bound(bound: float | None) -> str:
+    return "" if bound is None else f" of {_shown(bound)}"
+
+
+def _policy_line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
+    name = f'{before}{svg_charts.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
+    return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
+
+
+def _chip(label: str, place: int) -> str:
+    inside = f'{svg_charts.swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
+    return f'<button type="button" class="chip" aria-pressed="true" data-policy="{place}">{inside}</button>'
+
+
+def _figure(n: int, chart: Chart) -> str:
+    tools = ""
+    if chart.marks and chart.kind != "pace":
+        tools = '<button type="button" class="enlarge" aria-pressed="false">Enlarge</button>'
+    if chart.marks and chart.kind not in ("tradeoff", "pace"):
+        options = "".join(
+            f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in svg_charts.SCALES.items()
+        )
+        tools = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>{tools}'
+    notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
+    picture = svg_charts.draw(chart, f"{chart.title}, {chart.problem}")
+    return (
+        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
+        f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{n}">{picture}</div>'
+        f"{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
+    )
+
+
+# --- words and data -------------------------------------------------------------------------------------------------------------------
+
+
+def _texts(value: object) -> list[str]:
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    return [str(text).strip().rstrip(".") for text in texts if text]
+
+
+def _class_if(condition: bool, name: str) -> str:
+    return f' class="{name}"' if condition else ""

@@ -1,0 +1,129 @@
+"""Which charts of a comparison are drawn: against the round, against the horizon, or against a parameter that was swept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from bridle import validate
+from bridle.comparisons import analysis, charts
+from bridle.comparisons.rows import GameRow, grouped, horizon_of, label_engines, number_of, problem_of
+from bridle.core import InputError
+from bridle.problems import problem_facts
+from bridle.showing import figures
+from bridle.showing.marks import NAMES, UNITS, Axis, Chart, Line, Quantity, axis
+from bridle.showing.marks import chosen as quantities_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+AGAINST = ("round", "horizon")
+
+
+def chosen(rows: Sequence[GameRow], problem: str | None, horizon: int | None) -> list[GameRow]:
+    """The games on this problem and of this horizon; None stands for all."""
+    if not rows:
+        raise InputError("there are no games to draw")
+    places: dict[str, list[object]] = {"problem": [*grouped(rows, problem_of)], "horizon": [*grouped(rows, horizon_of)]}
+    for name, value in (("problem", problem), ("horizon", horizon)):
+        if value is not None and value not in places[name]:
+            raise InputError(f"{name} must be one of {', '.join(map(str, places[name]))}, not {validate.show(value)}")
+    return [row for row in rows if problem in (None, problem_of(row)) and horizon in (None, horizon_of(row))]
+
+
+def curves(rows: Sequence[GameRow], what: str | Sequence[str], against: str, problem: str | None, horizon: int | None) -> list[Chart]:
+    """Regret and CCV of each problem: against t at its longest horizon, or at the one named; or final values against T."""
+    validate.one_of("against", against, AGAINST)
+    names = quantities_of(what)
+    games = chosen(rows, problem, horizon)
+    kinds: list[str] = [*names] if against == "round" else [f"growth-{name}" for name in names]
+    longest = {place: max(map(horizon_of, own)) for place, own in grouped(games, problem_of).items()}
+    found = [
+        chart for chart in charts.all_charts(games)
+        if chart.kind in kinds and (chart.horizon is None or chart.horizon == longest[chart.problem])
+    ]  # fmt: skip
+    if not found:
+        raise InputError("against='horizon' needs games of several horizons on one problem; these have one each")
+    return sorted(found, key=lambda chart: (list(longest).index(chart.problem), kinds.index(chart.kind)))
+
+
+def sweep(rows: Sequence[GameRow], parameter: str, what: str | Sequence[str], problem: str | None, horizon: int | None) -> list[Chart]:
+    """Final regret and CCV against a parameter that was swept, a line for each policy; medians over seeds, bands and bounds."""
+    names = quantities_of(what)
+    games = label_engines(chosen(rows, problem, horizon))
+    places = grouped(games, _problem_without(parameter))
+    drawn: list[Chart] = []
+    for place, own in places.items():
+        longest = max(map(horizon_of, own))
+        played = [row for row in own if horizon_of(row) == longest and not row.get("does_not_apply")]
+        if any(setting_of(row, parameter) is not None for row in played):
+            drawn += [_sweep_chart(name, parameter, place, longest, played) for name in names]
+    if not drawn:
+        swept = sorted({key for row in games for text in (row["settings"], row["problem_settings"]) for key in json.loads(text)})
+        raise InputError(f"parameter must be one that was swept ({', '.join(swept) or 'none was'}), not {validate.show(parameter)}")
+    return drawn
+
+
+def setting_of(row: GameRow, parameter: str) -> float | None:
+    """The value of a numeric parameter in a game, of its policy or of its problem; None where neither has it."""
+    told = {**json.loads(row["problem_settings"]), **json.loads(row["settings"])}
+    if parameter not in told:
+        facts = problem_facts(row["problem"]).parameters if "." not in row["problem"] else []
+        told |= {each.name: each.default for each in facts if each.name == parameter}
+    value = told.get(parameter)
+    if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        if value is not None:
+            raise InputError(f"parameter must have numbers as values to be an axis; {parameter} is {validate.show(value)} in a game")
+        return None
+    return float(value)
+
+
+def _problem_without(parameter: str) -> Callable[[GameRow], str]:
+    def name(row: GameRow) -> str:
+        return _without(row["problem"], json.loads(row["problem_settings"]), parameter)
+
+    return name
+
+
+def _without(name: str, settings: dict[str, object], parameter: str) -> str:
+    """The name with its settings, but for one."""
+    return " ".join([name, *(f"{key}={value}" for key, value in settings.items() if key != parameter)])
+
+
+def _sweep_chart(what: Quantity, parameter: str, problem: str, horizon: int, rows: list[GameRow]) -> Chart:
+    """The chart; a policy that does not have the parameter is a level line, beside which the others are read."""
+    lines = []
+    ends = sorted({value for row in rows if (value := setting_of(row, parameter)) is not None})
+    policies = grouped(rows, lambda row: _without(row["policy"], json.loads(row["settings"]), parameter))
+    for place, (label, own) in enumerate(policies.items()):
+        has = setting_of(own[0], parameter) is not None
+        at = sorted(grouped(own, lambda row: cast(float, setting_of(row, parameter))).items()) if has else [(x, own) for x in ends]
+        spread = [analysis.quantiles(number_of(row, what) for row in runs) for _, runs in at]
+        bounds = [analysis.quantiles(number_of(row, f"{what}_bound") for row in runs)[1] for _, runs in at]
+        low, median, high = (list(part) for part in zip(*spread, strict=True))
+        lines.append(
+            Line(place, label if has else f"{label} (has no {parameter})", [value for value, _ in at], median, low, high, bounds, None)
+        )
+    values = [value for line in lines for value in line.x]
+    below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
+    y_axis = axis(f"final {UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
+    wide = min(values) > 0.0 and max(values) >= 8.0 * min(values)
+    name = f"Final {NAMES[what]} against {parameter}"
+    return Chart(
+        f"sweep-{what}",
+        problem,
+        horizon,
+        name,
+        f"{name}; medians over seeds.",
+        Axis(parameter, "log" if wide else "linear"),
+        y_axis,
+        lines,
+        [],
+    )
+
+
+def draw(parts: list[Chart], ax: object, width: str | None) -> Figure:
+    """The charts as one figure, or on axes of the caller's own."""
+    figures.require_matplotlib()
+    return figures.sheet(parts, width) if ax is None else figures.on_axes(ax, parts)

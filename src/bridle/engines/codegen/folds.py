@@ -1,0 +1,169 @@
+"""Operations with loops of their own: sums, products, running sums, sorting and eigenvalues."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from bridle.engines.codegen.equations import LANES, Equation
+from bridle.engines.codegen.fuse import add_nest
+from bridle.engines.codegen.statements import Expression, Nest, Statement, access, spell
+from bridle.engines.codegen.writer import Shape, Value, Writer, zeros
+
+_FOLD = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min", "reduce_and": "and", "reduce_or": "or"}
+_START = {"add": "0.0", "mul": "1.0", "max": "-np.inf", "min": "np.inf", "and": "True", "or": "False"}
+_STEP = {"add": "{} + {}", "mul": "{} * {}", "max": "_max({}, {})", "min": "_min({}, {})", "and": "{} & {}", "or": "{} | {}"}
+
+
+class Folds(Writer):
+    """The methods ``do_*`` of these operations."""
+
+    def reduced(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        """A reduction over some axes."""
+        axes, step = equation.params["axes"], _FOLD[equation.primitive.name]
+        return [self.fold(step, operands[0], axes, shape, kind) if axes else operands[0]]
+
+    do_reduce_sum = do_reduce_prod = do_reduce_max = do_reduce_min = do_reduce_and = do_reduce_or = reduced
+
+    def do_dot_general(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        (left_sum, right_sum), (left_batch, right_batch) = equation.params["dimension_numbers"]
+        left, right = (self.buffered(value) for value in operands)
+        left_free = [i for i in range(len(left.shape)) if i not in (*left_sum, *left_batch)]
+        right_free = [i for i in range(len(right.shape)) if i not in (*right_sum, *right_batch)]
+        outer, b = len(shape), len(left_batch)
+
+        def read(at: Sequence[Expression]) -> Expression:
+            a, c = zeros(left.shape), zeros(right.shape)
+            for n, (i, j) in enumerate(zip(left_batch, right_batch, strict=True)):
+                a[i] = c[j] = at[n]
+            for n, i in enumerate(left_free):
+                a[i] = at[b + n]
+            for n, j in enumerate(right_free):
+                c[j] = at[b + len(left_free) + n]
+            for n, (i, j) in enumerate(zip(left_sum, right_sum, strict=True)):
+                a[i] = c[j] = at[outer + n]
+            return spell("{} * {}", left.read(a), right.read(c))
+
+        sizes = tuple(left.shape[i] for i in left_sum)
+        product = Value((*shape, *sizes), kind, read, False, fixed)
+        return [self.fold("add", product, range(outer, outer + len(sizes)), shape, kind)]
+
+    def do_argmax(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        return [self.extreme(self.buffered(operands[0]), equation.params["axes"][0], shape, ">")]
+
+    def do_argmin(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        return [self.extreme(self.buffered(operands[0]), equation.params["axes"][0], shape, "<")]
+
+    def do_cumsum(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        return [self.run_along(equation, operands[0], "add")]
+
+    def do_cummax(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        return [self.run_along(equation, operands[0], "max")]
+
+    def run_along(self, equation: Equation, value: Value, step: str) -> Value:
+        """Running sums or maxima along an axis."""
+        array, axis, reverse = self.stored(value._replace(fixed=False)), equation.params["axis"], equation.params["reverse"]
+        if array.single:
+            return array
+        shape = array.shape
+        # The loop over the axis must not be left out, even where it has a single step.
+        with self.nested([n - 1 if i == axis else n for i, n in enumerate(shape)], least=1) as at:
+            here, last = list(at), list(at)
+            here[axis] = spell("({} - {})", shape[axis] - 2, at[axis]) if reverse else spell("({} + 1)", at[axis])
+            last[axis] = spell("({} - {})", shape[axis] - 1, at[axis]) if reverse else at[axis]
+            self.say("{} = {}", array.read(here), spell(_STEP[step], array.read(last), array.read(here)))
+        return array
+
+    def fold(self, step: str, value: Value, axes: Sequence[int], shape: Shape, kind: str) -> Value:
+        """A reduction over some axes by "add", "mul", "max", "min", "and" or "or"."""
+        start = spell("0" if kind == "i" and step == "add" else _START[step])
+        inner = [value.shape[axis] for axis in axes]
+        kept = [axis for axis in range(len(value.shape)) if axis not in axes]
+
+        def element(outer: Sequence[Expression], index: Sequence[Expression]) -> Expression:
+            here = dict(zip(kept, outer, strict=True)) | dict(zip(axes, index, strict=True))
+            return value.read([here[axis] for axis in range(len(value.shape))])
+
+        if math.prod(inner) == 1:  # there is nothing to add up
+            return Value(shape, kind, lambda at: element(at, zeros(inner)), value.cheap, value.fixed)
+        array = None if math.prod(shape) == 1 else self.new_array(shape, kind, value.fixed)
+        total = access(self.name("v"))
+        with self.early(value.fixed):
+            if array is not None and LANES in shape:
+                self.fold_runs(step, start, array, inner, element)
+                return array
+            with self.nested(shape, "k") as at:
+                add_nest(self.lines, Nest((), self.statement(total, start)))
+                self.loop(inner, lambda i: self.statement(total, spell(_STEP[step], total, element(at, i))))
+                if array is not None:
+                    self.loop((), lambda _: self.statement(array.read(at), total))
+        return array if array is not None else Value(shape, kind, lambda at: total, True, value.fixed)
+
+    def fold_runs(
+        self,
+        step: str,
+        start: Expression,
+        array: Value,
+        inner: list[int],
+        element: Callable[[Sequence[Expression], Sequence[Expression]], Expression],
+    ) -> None:
+        """Runs are added up side by side: each element of the sum is all runs' before the next is begun."""
+        lane = array.shape.index(LANES)
+        with self.nested([1 if axis == lane else size for axis, size in enumerate(array.shape)], "k") as at:
+
+            def place(run: Expression) -> list[Expression]:
+                return [*at[:lane], run, *at[lane + 1 :]]
+
+            def add(i: list[Expression]) -> Statement:
+                here = place(i[-1])
+                return self.statement(array.read(here), spell(_STEP[step], array.read(here), element(here, i[:-1])))
+
+            self.loop([LANES], lambda run: self.statement(array.read(place(run[0])), start))
+            self.loop([*inner, LANES], add)
+
+    def extreme(self, value: Value, axis: int, shape: Shape, sign: str) -> Value:
+        """Where along the axis the largest (">") or smallest ("<") element is; the first of equals."""
+        array = self.new_array(shape, "i", False) if math.prod(shape) > 1 else None
+        best, where = access(self.name("v")), access(self.name("v"))
+        with self.nested(shape, "k") as at:
+            first, element = (value.read([*at[:axis], spell(j), *at[axis:]]) for j in ("0", "j"))
+            self.say("{} = {}", best, first)
+            self.say("{} = 0", where)
+            with self.block("for j in range(1, {}):", value.shape[axis]), self.block("if {} {} {}:", element, sign, best):
+                self.say("{} = {}", best, element)
+                self.say("{} = j", where)
+            if array is not None:
+                self.say("{} = {}", array.read(at), where)
+        return array if array is not None else Value(shape, "i", lambda at: where, True, False)
+
+    def do_sort(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        axis = equation.params["dimension"]
+        if equation.params["num_keys"] != 1 or axis != len(shape) - 1:
+            raise self.refused("'sort' of several keys or other than the last axis")
+        if shape[-1] == 1:
+            return list(operands)
+        parts, order = [self.stored(value._replace(fixed=False)) for value in operands], access(self.name("b"))
+        with self.nested(shape[:-1], least=1) as at:
+            rows = [part.read([*at, spell(":")]) for part in parts]
+            if len(rows) == 1:
+                self.say("{} = np.sort({})", rows[0], rows[0])
+            else:
+                self.say("{} = np.argsort({}, kind='mergesort')", order, rows[0])
+                for row in rows:
+                    self.say("{} = {}[{}]", row, row, order)
+        return parts
+
+    def do_eigh(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+        matrix = self.stored(operands[0]._replace(fixed=False))
+        if matrix.shape[-1] == 1:
+            ones = self.stored(Value(matrix.shape, "f", lambda at: spell("1.0"), False, False))
+            return [ones, Value(matrix.shape[:-1], "f", lambda at: matrix.read([*at, spell("0")]), True, False)]
+        vectors, values = (self.new_array(shape, "f", False) for shape in (matrix.shape, matrix.shape[:-1]))
+        everything = spell(":")
+        with self.nested(matrix.shape[:-2], least=1) as at:
+            here, pair = matrix.read([*at, everything, everything]), access(self.name("v"))
+            # XLA symmetrises first; only one triangle is read otherwise.
+            self.say("{} = np.linalg.eigh(0.5 * ({} + {}.T))", pair, here, here)
+            self.say("{} = {}[0]", values.read([*at, everything]), pair)
+            self.say("{} = {}[1]", vectors.read([*at, everything, everything]), pair)
+        return [vectors, values]
