@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import data
-from bridle.adapters.limits import GroupGap, MissLoss
+from bridle.adapters.limits import EqualOpportunity, FalsePositiveRate, GroupGap, MissLoss, Recall
 from bridle.adapters.linear import ModelSettings
-from bridle.adapters.rate_limits import EqualOpportunity, FalsePositiveRate, Recall
 from bridle.adapters.thresholds import thresholds
 from parts import learner_streams, river_models
 from parts.limited_scores import at_rate, best_groups, by_hand, groups_by_hand, limited, scores_of

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops, records
-from bridle.adapters.learning import ONE, LabelledRow, Learned, Rules
-from bridle.adapters.linear import ModelSettings
+from bridle.adapters.linear import ONE, LabelledRow, Learned, ModelSettings, Rules
 from bridle.adapters.thresholds import Thresholds, ThresholdsState
 from bridle.engines.mirror import Mirror
 

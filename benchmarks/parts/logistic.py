@@ -73,8 +73,7 @@ def unlimited(X: np.ndarray, y: np.ndarray, policy: Any, **settings: Any) -> np.
 def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[], np.ndarray]], dict[str, int]]:
     """Our sides, each giving its weights, the intercept first; and of those that are not timed on `many` rows, on how many."""
     from bridle.adapters import river, sklearn
-    from bridle.adapters.learning import LabelledRow
-    from bridle.adapters.linear import LinearModel, ModelSettings
+    from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings
 
     wide = np.column_stack((np.ones(len(X)), X))
     policy = bridle.policy("sinha2024", bridle.Ball(FEATURES + 1, RADIUS), **ALGORITHM_1)

@@ -9,9 +9,8 @@ import numpy as np
 
 import bridle
 from bridle import learners
-from bridle.adapters.learning import LabelledRow
 from bridle.adapters.limits import GroupGap
-from bridle.adapters.linear import LinearModel, ModelSettings
+from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings
 from bridle.adapters.scaling import past_scaled
 from bridle.core import Feedback
 from bridle.fraud import stream_model

@@ -16,10 +16,8 @@ from sklearn.utils import estimator_checks
 
 from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
-from bridle.adapters.learning import LabelledRow
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.linear import LinearModel, ModelSettings
-from bridle.adapters.rate_limits import Recall
+from bridle.adapters.limits import GroupGap, MissLoss, Recall, WeightBudget
+from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.adapters.rate_limits import AlertBudget, Recall
+from bridle.adapters.limits import AlertBudget, Recall
 from bridle.adapters.thresholds import learn_batch, thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 

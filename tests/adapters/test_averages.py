@@ -7,8 +7,8 @@ import pytest
 
 from bridle import records
 from bridle.adapters.averages import DAMPING, average_excess, averages
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget, bind_all
-from bridle.adapters.loss_reports import counted
+from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.losses import bind_all, counted
 from bridle.adapters.mixture import mixture
 from bridle.adapters.scaling import squashed
 from bridle.core import InputError
@@ -112,7 +112,7 @@ def played(limit, rows=2500, seed=0):
     A = np.column_stack([np.ones(rows), squashed(rng.standard_normal((rows, 2)) + groups[:, None] * [0.8, 0.0])])
     signs = np.where(A @ [-1.0, 1.0, 1.0] + noise > 0.0, 1.0, -1.0)
     bound = bind_all([limit], [0, 1])
-    learner, limits = mixture(2), averages(2 if limit.__class__.__name__ == "GroupGapLimit" else 1)
+    learner, limits = mixture(2), averages(2 if limit.__class__.__name__ == "GroupGap" else 1)
     state, held, memories, scores = learner.init(), limits.start(), tuple(one.start(3) for one in bound), []
     for a, sign, group in zip(A, signs, groups, strict=True):
         w = learner.weights(state)

@@ -11,11 +11,10 @@ from river import datasets
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.learning import FreeLearner, PolicyLearner
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
+from bridle.adapters.limits import AlertRate, EqualOpportunity, FalsePositiveRate, GroupGap, MissLoss, Precision, Recall, WeightBudget
+from bridle.adapters.linear import FreeLearner, PolicyLearner
 from bridle.adapters.mixture import MOST_NEWTON, mixture
-from bridle.adapters.named_rows import room_for
-from bridle.adapters.rate_limits import AlertRate, EqualOpportunity, FalsePositiveRate, Precision, Recall
+from bridle.adapters.river import room_for
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.adapters.group_levels import ALL_ROWS, GAP_NAMES, make_gap_level, most_gap_debt
-from bridle.adapters.rate_limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
+from bridle.adapters.limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
 from bridle.adapters.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 

@@ -8,8 +8,8 @@ from math import inf, log
 import numpy as np
 import pytest
 
-from bridle.adapters.limit_report import LimitReport, LimitTable
-from bridle.adapters.rate_limits import AlertBudget, AlertRate, EqualizedOdds, FalsePositiveRate, Precision, Recall
+from bridle.adapters.limits import AlertBudget, AlertRate, EqualizedOdds, FalsePositiveRate, Precision, Recall
+from bridle.adapters.reports import LimitReport, LimitTable
 from bridle.adapters.thresholds import thresholds
 from helpers.rate_streams import calibrated, play_rates
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bridle import InputError
-from bridle.adapters.rate_limits import FalsePositiveRate, Recall
+from bridle.adapters.limits import FalsePositiveRate, Recall
 from bridle.adapters.sklearn import ConstrainedClassifier, ConstrainedRegressor, MissLoss, Quantile
 
 
@@ -66,7 +66,7 @@ def test_it_works_in_pipelines_and_cross_validation(rows):
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.lil_matrix])
 def test_a_sparse_table_is_the_table(rows, monkeypatch, kind):
     X, y = rows
-    monkeypatch.setattr("bridle.adapters.tables.block_length", lambda dim: 64)  # in blocks of few rows
+    monkeypatch.setattr("bridle.adapters.sklearn.block_length", lambda dim: 64)  # in blocks of few rows
     dense, thin = (ConstrainedClassifier([Recall(0.9)]).partial_fit(part[:150], y[:150]) for part in (X, kind(X).tocsr()))
     for model, part in ((dense, X), (thin, kind(X).tocsr())):
         model.partial_fit(part[150:], y[150:])

@@ -10,8 +10,7 @@ from river import checks, datasets, metrics
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.limits import GroupGap, MissLoss
-from bridle.adapters.rate_limits import FalsePositiveRate, Recall
+from bridle.adapters.limits import FalsePositiveRate, GroupGap, MissLoss, Recall
 
 NAMES = np.array(["low", "middle", "top"])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bridle.adapters.levels import FALSE_POSITIVES, OWN_RATE, RECALL, Cells, CountedRate, make_rate_level
-from bridle.adapters.limiter import RateLimiter
+from bridle.adapters.thresholds import RateLimiter
 from bridle.functions import Excess, LogisticLoss
 
 pytest.importorskip("sklearn")

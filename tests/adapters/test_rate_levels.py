@@ -17,16 +17,15 @@ from bridle.adapters.levels import (
     PRECISION,
     RECALL,
     TOP,
+    Buffer,
     least_debt,
     make_rate_level,
     most_debt,
     swing,
 )
-from bridle.adapters.limit_report import LimitTable
-from bridle.adapters.limiter import RateLimiter
-from bridle.adapters.rate_limits import AlertRate, DemographicParity, EqualOpportunity, FalsePositiveRate, Precision, Recall
-from bridle.adapters.score_bases import Buffer
-from bridle.adapters.thresholds import learn_batch, thresholds
+from bridle.adapters.limits import AlertRate, DemographicParity, EqualOpportunity, FalsePositiveRate, Precision, Recall
+from bridle.adapters.reports import LimitTable
+from bridle.adapters.thresholds import RateLimiter, learn_batch, thresholds
 from bridle.core import InputError
 from helpers.rate_streams import OwnRate, Scored, calibrated, easy, hostile, play_rates, quiet_positives
 

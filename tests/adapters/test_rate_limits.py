@@ -8,20 +8,22 @@ from copy import deepcopy
 import pytest
 
 from bridle.adapters.alert_budget import BudgetLevel
-from bridle.adapters.error_rates import ErrorRate
 from bridle.adapters.group_levels import GapLevel
 from bridle.adapters.levels import RateLevel
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.offsets import Quantile
-from bridle.adapters.rate_limits import (
+from bridle.adapters.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    ErrorRate,
     FalsePositiveRate,
+    GroupGap,
+    MissLoss,
     Precision,
+    Quantile,
     Recall,
+    WeightBudget,
     named_parameters,
     with_parameters,
 )
@@ -34,10 +36,10 @@ ALL = (
 
 
 KINDS = {
-    **{name: [RateLevel] for name in ("RecallLimit", "FalsePositiveLimit", "AlertLimit", "PrecisionLimit")},
-    "AlertBudgetLimit": [BudgetLevel],
-    **{name: [GapLevel] for name in ("OpportunityLimit", "ParityLimit")},
-    "OddsLimit": [GapLevel, GapLevel],
+    **{name: [RateLevel] for name in ("Recall", "FalsePositiveRate", "AlertRate", "Precision")},
+    "AlertBudget": [BudgetLevel],
+    **{name: [GapLevel] for name in ("EqualOpportunity", "DemographicParity")},
+    "EqualizedOdds": [GapLevel, GapLevel],
 }
 """What keeps each."""
 

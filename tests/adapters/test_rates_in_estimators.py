@@ -13,16 +13,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bridle import InputError
-from bridle.adapters import river, sklearn, tickets
+from bridle.adapters import classifier, river, sklearn
 from bridle.adapters.levels import FLOOR
-from bridle.adapters.limits import MissLoss
-from bridle.adapters.rate_limits import (
+from bridle.adapters.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
     FalsePositiveRate,
+    MissLoss,
     Precision,
     Recall,
 )
@@ -48,15 +48,15 @@ RATES = [Recall(0.9), FalsePositiveRate(0.1), AlertRate(0.2), Precision(0.6), Eq
 def measured_by_hand(limit, alarms, y, groups):
     alarms, y = np.array(alarms), np.asarray(y)
     name = type(limit).__name__
-    if name == "RecallLimit":
+    if name == "Recall":
         return alarms[y].mean()
-    if name == "FalsePositiveLimit":
+    if name == "FalsePositiveRate":
         return alarms[~y].mean()
-    if name == "AlertLimit":
+    if name == "AlertRate":
         return alarms.mean()
-    if name == "PrecisionLimit":
+    if name == "Precision":
         return y[alarms].mean()
-    counts = y if name == "OpportunityLimit" else np.ones(len(y), dtype=bool)
+    counts = y if name == "EqualOpportunity" else np.ones(len(y), dtype=bool)
     return abs(alarms[counts & (groups > 0)].mean() - alarms[counts & (groups == 0)].mean())
 
 
@@ -269,7 +269,7 @@ def test_tickets_of_scikit_learn(rows):
 
 
 def test_so_many_rows_may_wait_and_no_more(monkeypatch):
-    monkeypatch.setattr(tickets, "MOST_OPEN", 3)
+    monkeypatch.setattr(classifier, "MOST_OPEN", 3)
     model = river.ConstrainedClassifier([Recall(0.9)])
     asked = [model.ask_one({"a": 1.0}) for _ in range(3)]
     with pytest.raises(InputError, match="3 rows wait for their classes already: give these, or forget some"):

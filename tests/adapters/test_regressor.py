@@ -15,9 +15,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.error_rates import ErrorRate
-from bridle.adapters.offsets import Quantile, largest_debt
-from bridle.adapters.rate_limits import Recall
+from bridle.adapters.limits import ErrorRate, Quantile, Recall
+from bridle.adapters.offsets import Offset, largest_debt
 from bridle.engines import numba as engine
 from helpers.compiled_games import interpreted
 
@@ -33,7 +32,7 @@ def rows():
 
 
 def held(residuals, level):
-    limit = Quantile(level)
+    limit = Offset(level)
     state, above = limit.start(), []
     for t, residual in enumerate(residuals):
         offset = limit.offset(state)
@@ -42,7 +41,7 @@ def held(residuals, level):
         state = limit.learn(state, residual)
         n = t + 1.0
         assert sum(above) == pytest.approx((1.0 - level) * n + state.debt - state.forgiven, abs=1e-6)
-        assert state.debt <= largest_debt(limit.eta, float(state.first), float(state.widest)) + 1e-9
+        assert state.debt <= largest_debt(0.05, float(state.first), float(state.widest)) + 1e-9
     return np.array(above), state
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from bridle import records
 from bridle.adapters.group_levels import most_gap_debt
-from bridle.adapters.group_limits import OddsLimit
 from bridle.adapters.levels import FLOOR, most_debt
-from bridle.adapters.rate_limits import (
+from bridle.adapters.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -116,7 +115,7 @@ def test_whatever_the_limits_their_identities_and_bounds_hold(seed, limits, prio
     for level, state in zip(model.budgets, played.state.budgets, strict=True):
         assert state.most <= level.at_most
     reports = model.report(played.state)
-    assert len(reports) == sum(2 if isinstance(limit, OddsLimit) else 1 for limit in limits)
+    assert len(reports) == sum(2 if isinstance(limit, EqualizedOdds) else 1 for limit in limits)
     for report in reports:
         if report.measured is not None:
             assert report.proved[0] - 1e-9 <= report.measured <= report.proved[1] + 1e-9

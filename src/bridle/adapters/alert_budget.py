@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.adapters.levels import ETA, swing
-from bridle.adapters.score_bases import Model, ModelBase, ModelState
+from bridle.adapters.levels import ETA, Model, ModelBase, ModelState, swing
 from bridle.ops import Flag, Scalar, maximum, minimum, where
 
 HIGHEST_SHARE = 0.5

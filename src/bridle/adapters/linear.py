@@ -1,31 +1,156 @@
 """A linear classifier of two classes as the scikit-learn and river estimators share it: how it is made, and what is asked of it.
 
-Its weights are those of the learner without constants (`mixture`), or, where a policy or a radius is given, a policy's decisions in a ball.
+A row is a round. It is scored as the past sees it, and the levels that hold rates count whether that was an alarm. Then its features (after
+a 1 for the intercept) and its class make a loss, its limits make constraints, and what learns the weights is fed what they are worth at the
+weights that were played. Its weights are those of the learner without constants (`mixture`), or, where a policy or a radius is given, a
+policy's decisions in a ball.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from bridle import domains, engines, ops, policies, records, validate
-from bridle.adapters import limits
-from bridle.adapters.averages import averages
-from bridle.adapters.learning import FreeLearner, FreeState, LabelledRow, Learned, PolicyLearner, Rules, known, round_of
-from bridle.adapters.limit_report import LimitReport
-from bridle.adapters.limits import Limit
-from bridle.adapters.loss_reports import LossProof, allowances, counted, loss_report, no_losses
-from bridle.adapters.mixture import mixture
-from bridle.adapters.row_model import RowModel, demand_sizes, padded
+from bridle.adapters.averages import Averages, AverageState, averages
+from bridle.adapters.losses import Limit, LossTally, allowances, bind_all, count, counted, no_losses
+from bridle.adapters.mixture import Mixture, MixtureState, mixture
+from bridle.adapters.reports import LimitReport, LossProof, loss_report
+from bridle.adapters.rows import RowModel, demand_sizes, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
 from bridle.adapters.thresholds import Seen, Table, Thresholds, thresholds
-from bridle.core import InputError
+from bridle.core import Feedback, InputError, Policy, Round
 from bridle.engines import check_name
 from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
-from bridle.ops import Array
+from bridle.functions import AffineFunction, LogisticLoss
+from bridle.ops import Array, Scalar
 from bridle.problems.recorded import Dealt
+
+ONE = np.ones(1)
+"""The feature of the intercept."""
+
+
+class LabelledRow(NamedTuple):
+    """One row: its features, +1 or -1 for its class, the weight of its loss; its group and its period where it has one; how it was seen.
+
+    `seen` is what the levels made of a row that was decided before its class was known; None: it is scored now.
+    """
+
+    features: Array
+    sign: Scalar
+    weight: Scalar
+    group: Scalar | None = None
+    period: Scalar | None = None
+    seen: Seen | None = None
+
+
+class PolicyLearner(NamedTuple):
+    """Weights that are a policy's decisions."""
+
+    record: Policy[Any]
+
+    def start(self, center: Array) -> object:
+        return self.record.init(center)
+
+    def weights(self, state: object) -> Array:
+        return self.record.decide(state)
+
+    def learn(self, state: object, row: LabelledRow, a: Array, feedback: Feedback, counts: Array) -> object:
+        return self.record.update(state, feedback)
+
+
+class FreeState(NamedTuple):
+    """What the experts have learned, and what limits on average cost them."""
+
+    mixture: MixtureState
+    averages: AverageState | None
+
+
+class FreeLearner(NamedTuple):
+    """Weights that are a mixture of experts, with nothing to be set; limits are held on average, at a price."""
+
+    mixture: Mixture
+    averages: Averages | None
+
+    def weights(self, state: FreeState) -> Array:
+        return self.mixture.weights(state.mixture)
+
+    def learn(
+        self, state: FreeState, row: LabelledRow, a: Array, feedback: Feedback | None = None, counts: Array | None = None
+    ) -> FreeState:
+        averages, pull = state.averages, None
+        if self.averages is not None and averages is not None and feedback is not None and counts is not None:
+            averages, pull = self.averages.weigh(averages, feedback.g, feedback.dg, feedback.df, counts)
+        return FreeState(self.mixture.learn(state.mixture, a, row.sign, row.weight, pull), averages)
+
+
+class Rules(NamedTuple):
+    """What does not change: what learns the weights, the limits that make constraints, and the levels that hold rates."""
+
+    learner: PolicyLearner | FreeLearner
+    limits: tuple[Limit[Any], ...]
+    thresholds: Thresholds | None
+    allowed: Array  # what the limit of each constraint asks for
+    side: float = 1.0  # -1 where rates are about the first of two classes
+
+    def learn(self, before: Learned, row: LabelledRow) -> Learned:
+        """One round: what is learned from a row, scaled by the rows before it."""
+        scale, levels = before.scale, before.levels
+        features = row.features if scale is None else scale.apply(row.features)
+        a = ops.join([ONE, features], -1)
+        if self.thresholds is not None:
+            seen = row.seen
+            if seen is None:
+                score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
+                levels, seen = self.thresholds.look(levels, self.side * score, known(row.group), known(row.period))
+            levels = self.thresholds.count(levels, seen, self.side * row.sign, known(row.group))
+        after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
+        state: Any
+        if isinstance(self.learner, FreeLearner) and tally is None:
+            state = self.learner.learn(before.state, row, a)
+            return Learned(state, self.learner.weights(state), memory, levels, after, None)
+        memory, chosen = round_of(self.limits, memory, a, row.sign, row.weight, row.group)
+        feedback, counts = chosen.reveal(before.weights), ONE
+        if tally is not None:
+            counts = counted(self.limits, row.sign)
+            tally = tally.add(feedback.g, counts, self.allowed)
+        table = before.table
+        if table is not None:
+            table = table.add(ops.where(ops.dot(before.weights, a) > 0.0, 1.0, 0.0), row.sign)
+        state = self.learner.learn(before.state, row, a, feedback, counts)
+        return Learned(state, self.learner.weights(state), memory, levels, after, tally, table)
+
+
+def known(number: Scalar | None) -> Scalar:
+    """The number of a group or a period; nan where there is none."""
+    return nan if number is None else number
+
+
+class Learned(NamedTuple):
+    """What rows change: the state and the weights of the learner, what limits and levels remember, the scale, and what limits came to."""
+
+    state: Any
+    weights: Array
+    memory: tuple[Any, ...]
+    levels: Any
+    scale: RunningScale | None
+    tally: LossTally | None  # None without a limit on a loss
+    table: Table | None = None  # what was predicted of two classes, where no level counts it
+
+
+def round_of(
+    limits: tuple[Limit[Any], ...], memories: tuple[Any, ...], a: Array, sign: Scalar, weight: Scalar, group: Scalar | None
+) -> tuple[tuple[Any, ...], Round]:
+    """What the limits remember after the row, or the rows, and the round that they make."""
+    revealed = [limit.reveal(memory, a, sign, group) for limit, memory in zip(limits, memories, strict=True)]
+    constraints = tuple(function for _, function in revealed) or (AffineFunction(0.0 * a, 0.0 * sign),)
+    return tuple(memory for memory, _ in revealed), Round(LogisticLoss(a, sign, weight), constraints)
+
+
+# --- the model ----------------------------------------------------------------------------------------------------------------------------
 
 N = TypeVar("N", float, Array)
 
@@ -41,7 +166,7 @@ class ModelSettings(NamedTuple):
     """
 
     classes: Sequence[object]
-    constraints: Sequence[Limit[Any]] | None
+    constraints: Sequence[Any] | None
     policy: str | None = None
     parameters: Mapping[str, object] | None = None
     radius: float | None = None
@@ -67,18 +192,18 @@ class ModelSettings(NamedTuple):
     def made(self, features: int) -> tuple[Rules, Learned]:
         """The rules, and what is held before the first row."""
         rates, losses, first = kinds_of(self.constraints, self.priority)
-        bound = limits.bind_all(losses, self.classes)
+        bound = bind_all(losses, self.classes)
         levels = thresholds(rates, first, self.classes[:: int(self.side)]) if rates else None
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
-            learner = FreeLearner(mixture(features), averages(limits.count(bound)) if bound else None)
+            learner = FreeLearner(mixture(features), averages(count(bound)) if bound else None)
             state: Any = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
         else:
-            learner = self._policy(features, limits.count(bound))
+            learner = self._policy(features, count(bound))
             state = learner.record.init(np.zeros(features + 1))
         begun = None if levels is None else levels.start()
-        tally = no_losses(limits.count(bound)) if bound else None
+        tally = no_losses(count(bound)) if bound else None
         weights = learner.weights(state)
         table = Table(0.0, 0.0, 0.0, 0.0) if bound and levels is None and self.alone else None
         held = Learned(state, weights, memory, begun, self._scale(features), tally, table)
@@ -169,18 +294,17 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
 
     def reports(self) -> list[tuple[int, LimitReport]]:
         """What became of every limit, with its place among those that were given."""
-        given, levels = listed(self.plan.constraints), self.rules.thresholds
-        held = self.held
+        given, levels, held = listed(self.plan.constraints), self.rules.thresholds, self.held
         reports: list[tuple[int, LimitReport]] = []
+        rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
         if levels is not None:
-            rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
             reports = list(zip([rates[int(i)] for i in sorted(levels.places)], levels.report(held.levels), strict=True))
-        first, proof = 0, self._proof()
-        others = [i for i, limit in enumerate(given) if not hasattr(limit, "levels")]
-        for place, limit in zip(others, self.rules.limits, strict=True):
-            assert held.tally is not None  # there is one where there is a limit
-            reports.append((place, loss_report(limit, first, held.tally, proof, held.table if levels is None else held.levels.table)))
-            first += limits.count((limit,))
+        first, proof, table = 0, self._proof(), held.table if levels is None else held.levels.table
+        for place, limit in enumerate(given):
+            if place not in rates:
+                assert held.tally is not None  # there is one where there is a limit
+                reports.append((place, loss_report(limit, first, held.tally, proof, table)))
+                first += count([limit])
         return reports
 
     def _proof(self) -> LossProof:
@@ -188,10 +312,10 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         learner, state = self.rules.learner, self.held.state
         if isinstance(learner, FreeLearner):
             if learner.averages is None:
-                return LossProof(None, None, "")
-            return LossProof(state.averages.multipliers.bound, learner.averages.price(state.averages), "")
+                return LossProof()
+            return LossProof(state.averages.multipliers.bound, learner.averages.price(state.averages))
         name = self.plan.policy or POLICY
-        return LossProof(None, None, f"policy {name} works on every round by itself; its own theorem is about sums of violations")
+        return LossProof(why=f"policy {name} works on every round by itself; its own theorem is about sums of violations")
 
     def drop(self, seen: Seen, group: float | None) -> None:
         """Count a row no longer whose class will never be known."""

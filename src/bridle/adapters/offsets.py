@@ -1,4 +1,6 @@
-"""A quantile held by an offset: the share of rows whose target lies above the prediction comes out as asked, whatever the stream does.
+"""What holds a regressor's limits: an offset that keeps a quantile on every stream, and a price that keeps an error rate low.
+
+A quantile: the share of rows whose target lies above the prediction comes out as asked, whatever the stream does.
 
 The model predicts f, and f + o is given out; r = y - f is known when the target comes. eps = 1 - level is the share allowed above, D the
 debt: rows above beyond the allowance.
@@ -13,14 +15,20 @@ constant give offsets times that constant. The floor forgives what a long time w
 
 Guarantee: sum v = eps n + D - F, in every window too. On every stream D <= `largest_debt`: 4 / eta + 1, and 1 for each doubling of the
     widest residual, so that the share above is at most eps + O(1/n) unless residuals grow without end.
+    Of the error rate below, that D stays small cannot be promised: no prediction is right whatever comes.
 Reference: bridle (this file); I. Gibbs, E. Candes. Adaptive Conformal Inference Under Distribution Shift. NeurIPS 2021, for the identity.
 
 Proof. Where eta D >= 4, o >= b + 2 M: a row above has r - b > 2 M, and M more than doubles (or is no longer 0). Elsewhere D <= 4 / eta
 before the row, and it grows by at most 1. So D exceeds 4 / eta + 1 by no more than the number of doublings: log2(M / first), and one more
 from 0.
 
+An error rate: a row counts, v = 1, where its error is above `beyond`, and D is the debt: such rows beyond the share eps allowed. The
+distance beyond is a second loss, (|error| - beyond)^+ in deviations of the targets, that weighs
+
+    lam = h((eta D)^+),   eta D at most 2;        D <- max(D + v - eps, -20),   F += what that floor adds;        sum v = eps n + D - F
+
 >>> import numpy as np
->>> limit = Quantile(0.9)
+>>> limit = Offset(0.9)
 >>> state, above = limit.start(), 0
 >>> for residual in np.random.default_rng(0).standard_normal(2000).tolist():
 ...     above += residual > limit.offset(state)
@@ -32,17 +40,17 @@ from 0.
 from __future__ import annotations
 
 from math import log2
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from bridle import ops, validate
-from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent, swing
-from bridle.adapters.limit_report import LimitReport, short
-from bridle.adapters.limits import changed, written
-from bridle.core import InputError
-from bridle.ops import Scalar, maximum
+from bridle import ops
+from bridle.adapters.levels import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.ops import Scalar, maximum, minimum
 
 LINEAR = 2.0
 """From |eta D| = 2 on the offset also grows with the widest residual, so that from 4 on it is beyond twice of that."""
+
+DEAREST = 2.0
+"""The highest level of the price of an error rate."""
 
 
 class RowCount(NamedTuple):
@@ -86,14 +94,13 @@ class OffsetState(NamedTuple):
     spread: Scalar
     widest: Scalar
     first: Scalar
-    above: RowCount
+    tally: RowCount
 
 
-class QuantileLimit(NamedTuple):
+class Offset(NamedTuple):
     """At most a share 1 - `level` of the rows has a target above the prediction: a debt moves the offset."""
 
     level: float
-    eta: float = ETA
 
     @property
     def allowed(self) -> float:
@@ -105,18 +112,18 @@ class QuantileLimit(NamedTuple):
 
     def offset(self, state: OffsetState) -> Scalar:
         """What is added to the model's prediction."""
-        x = self.eta * state.debt
+        x = ETA * state.debt
         far = ops.pos(x - LINEAR) - ops.pos(-x - LINEAR)
         return state.base + state.spread * swing(x) + state.widest * far
 
     def learn(self, state: OffsetState, residual: Scalar, over: Scalar | None = None) -> OffsetState:
         """The state once the target is known; `over` is 1 where it lies above what was given out, for a residual that means nothing."""
         over = ops.where(residual > self.offset(state), 1.0, 0.0) if over is None else over
-        rows, size = state.above.rows + 1.0, ops.absolute(residual - state.base)
+        rows, size = state.tally.rows + 1.0, ops.absolute(residual - state.base)
         spread: Scalar = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
         step = spread * maximum(0.03, 3.0 / ops.sqrt(1.0 + rows))
         debt = state.debt + over - self.allowed
-        floored = maximum(debt, -(TOP / self.eta + 1.0))
+        floored = maximum(debt, -(TOP / ETA + 1.0))
         return OffsetState(
             floored,
             state.forgiven + (floored - debt),
@@ -124,36 +131,8 @@ class QuantileLimit(NamedTuple):
             spread,
             maximum(state.widest, size),
             ops.where(state.first > 0.0, state.first, size),
-            state.above.add(over, self.allowed),
+            state.tally.add(over, self.allowed),
         )
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"level": self.level}
-
-    def set_params(self, **changes: object) -> QuantileLimit:
-        return changed(Quantile, self, changes)
-
-    def __repr__(self) -> str:
-        return written(Quantile, self)
-
-
-def Quantile(level: float = 0.9) -> QuantileLimit:
-    """A limit: at most a share ``1 - level`` of the targets lies above the prediction, on every stream.
-
-    Parameters
-    ----------
-    level : float, default 0.9
-        The level, above 0 and below 1.
-
-    Examples
-    --------
-    >>> Quantile(0.9).level
-    0.9
-    """
-    share = validate.positive("level", level)
-    if share >= 1.0:
-        raise InputError(f"level must be below 1, not {validate.show(level)}")
-    return QuantileLimit(share)
 
 
 def largest_debt(eta: float, first: float, widest: float) -> float:
@@ -165,20 +144,30 @@ def largest_debt(eta: float, first: float, widest: float) -> float:
     return TOP / eta + 1.0 + (1.0 + log2(widest / first) if first > 0.0 else 0.0)
 
 
-def quantile_report(limit: QuantileLimit, state: OffsetState) -> LimitReport:
-    """What became of a quantile."""
-    count, share = state.above, limit.allowed
-    measured, recent = count.shares()
-    proved = None
-    if measured is not None:
-        proved = 0.0, min(1.0, share + largest_debt(limit.eta, float(state.first), float(state.widest)) / float(count.rows))
-    words = (
-        "no row yet"
-        if measured is None
-        else f"the offset is {short(float(limit.offset(state)))}, and {short(measured)} of the targets lay above"
-    )
-    return LimitReport(
-        f"share above the quantile {limit.level:g}", "at most", round(share, 12), measured, recent, proved,
-        "" if proved else "no row was counted yet", None, "", count.since, int(count.rows), 0, words,
-        {"debt": float(state.debt), "forgiven": float(state.forgiven)},
-    )  # fmt: skip
+class ErrorState(NamedTuple):
+    """The debt, and what its floor has forgiven; the rows that were beyond."""
+
+    debt: Scalar
+    forgiven: Scalar
+    tally: RowCount
+
+
+class ErrorPrice(NamedTuple):
+    """At most a share `at_most` of the rows has an error above `beyond`: a debt sets the price of being beyond."""
+
+    beyond: float
+    at_most: float
+
+    def start(self) -> ErrorState:
+        return ErrorState(0.0, 0.0, no_rows())
+
+    def price(self, state: ErrorState) -> Scalar:
+        """What the distance beyond weighs, where a deviation of the targets weighs 1."""
+        return swing(minimum(ops.pos(ETA * state.debt), DEAREST))
+
+    def learn(self, state: ErrorState, error: Scalar) -> ErrorState:
+        """The state once the error is known."""
+        wrong = ops.where(ops.absolute(error) > self.beyond, 1.0, 0.0)
+        debt = state.debt + wrong - self.at_most
+        floored = maximum(debt, FLOOR)
+        return ErrorState(floored, state.forgiven + (floored - debt), state.tally.add(wrong, self.at_most))

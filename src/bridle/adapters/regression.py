@@ -4,24 +4,23 @@ The learner without constants is fed features and targets scaled by the mean and
 off and targets at most `FARTHEST`, so that no single row can throw it; what it predicts is scaled back, and the offset of a `Quantile` is
 added. Without one the loss is the squared error, with one that of its quantile.
 
-Guarantee: those of `offsets` and of `error_rates`.
+Guarantee: those of `offsets`.
 Reference: bridle (this file).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import ops, records, validate
-from bridle.adapters.error_rates import ErrorRateLimit, ErrorState, error_report
-from bridle.adapters.learning import ONE
-from bridle.adapters.limit_report import LimitTable
-from bridle.adapters.linear import listed
+from bridle.adapters.limits import ErrorRate, Quantile
+from bridle.adapters.linear import ONE, listed
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
-from bridle.adapters.offsets import OffsetState, QuantileLimit, quantile_report
-from bridle.adapters.row_model import RowModel, padded
+from bridle.adapters.offsets import ErrorPrice, ErrorState, Offset, OffsetState
+from bridle.adapters.reports import LimitTable, error_report, quantile_report
+from bridle.adapters.rows import RowModel, padded
 from bridle.adapters.scaling import ClippedScale, RunningScale, Scale
 from bridle.core import InputError
 from bridle.ops import Array, Scalar, maximum, minimum
@@ -58,8 +57,8 @@ class RegressionRules(NamedTuple):
     """What does not change: the learner, and the limits."""
 
     mixture: Mixture
-    quantile: QuantileLimit | None
-    errors: ErrorRateLimit | None
+    quantile: Offset | None
+    errors: ErrorPrice | None
 
     def learn(self, before: Predicted, row: TargetRow) -> Predicted:
         """One round: what is learned from a row, scaled by the rows before it."""
@@ -109,16 +108,17 @@ class RegressionPlan(NamedTuple):
         return held._replace(state=state, weights=wide.mixture.weights(state), scale=records.transform(padded, held.scale, start.scale))
 
 
-def regression_limits(constraints: object) -> tuple[QuantileLimit | None, ErrorRateLimit | None]:
-    """The limits that a regressor was given: at most one of each kind."""
-    found: dict[type, object] = {}
+def regression_limits(constraints: object) -> tuple[Offset | None, ErrorPrice | None]:
+    """What holds the limits that a regressor was given: at most one of each kind."""
+    found: dict[type, Any] = {}
     for limit in listed(constraints):
-        if not isinstance(limit, (QuantileLimit, ErrorRateLimit)):
+        if not isinstance(limit, (Quantile, ErrorRate)):
             raise InputError(f"constraints of a regressor must be Quantile(0.9) or ErrorRate(beyond=1.0), not {validate.show(limit)}")
         if type(limit) in found:
-            raise InputError(f"constraints must hold one {type(limit).__name__.removesuffix('Limit')} at most: a row has one prediction")
+            raise InputError(f"constraints must hold one {type(limit).__name__} at most: a row has one prediction")
         found[type(limit)] = limit
-    return found.get(QuantileLimit), found.get(ErrorRateLimit)  # type: ignore[return-value]
+    quantile, errors = found.get(Quantile), found.get(ErrorRate)
+    return quantile and Offset(quantile.level), errors and ErrorPrice(errors.beyond, errors.at_most)
 
 
 class RegressorModel(RowModel[RegressionRules, Predicted, TargetRow]):
@@ -136,10 +136,10 @@ class RegressorModel(RowModel[RegressionRules, Predicted, TargetRow]):
     @property
     def limits(self) -> LimitTable:
         """What became of every limit, in the order in which the user named them."""
-        held, reports = self.held, []
+        held, rules, reports = self.held, self.rules, []
         for limit in listed(self.plan.constraints):
-            if isinstance(limit, QuantileLimit) and held.offset is not None:
-                reports.append(quantile_report(limit, held.offset))
-            if isinstance(limit, ErrorRateLimit) and held.errors is not None:
-                reports.append(error_report(limit, held.errors))
+            if isinstance(limit, Quantile) and rules.quantile is not None and held.offset is not None:
+                reports.append(quantile_report(rules.quantile, held.offset))
+            elif rules.errors is not None and held.errors is not None:
+                reports.append(error_report(rules.errors, held.errors))
         return LimitTable(reports)

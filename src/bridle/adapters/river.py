@@ -12,34 +12,37 @@ Precision: 84.42%
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.error_rates import ErrorRate
-from bridle.adapters.estimator import LinearEstimator, with_limits
-from bridle.adapters.limit_report import LimitTable
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.linear import class_weights
-from bridle.adapters.named_rows import FeatureOrder, RiverRow, demand_row, number_of
-from bridle.adapters.offsets import Quantile
-from bridle.adapters.rate_limits import (
+from bridle.adapters.classifier import ClassModel, LinearEstimator, RowTicket, with_limits
+from bridle.adapters.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    ErrorRate,
     FalsePositiveRate,
+    GroupGap,
+    MissLoss,
     Precision,
+    Quantile,
     Recall,
+    WeightBudget,
 )
+from bridle.adapters.linear import class_weights
+from bridle.adapters.mixture import MOST_NEWTON
 from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
-from bridle.adapters.tickets import RowTicket
+from bridle.adapters.reports import LimitTable
 from bridle.core import InputError
 from bridle.ops import Array
+from bridle.session.feedback import FLOAT, LARGEST
 
 try:
     from river import base
@@ -53,8 +56,158 @@ __all__ = [
 
 CLASSES = (False, True)
 
+ROW_KINDS = validate.NUMBER_KINDS + "b"
+"""NumPy's letters for the kinds of features."""
 
-class ConstrainedClassifier(LinearEstimator, base.Classifier):
+RiverRow: TypeAlias = dict[Hashable, float]
+"""The features of a row by name."""
+
+
+G = TypeVar("G", ClassModel, RegressorModel)
+
+
+class FeatureOrder:
+    """The names of the features, in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self.places: dict[Hashable, int] = {}
+        self.order: list[Hashable] = []
+
+    def new(self, x: RiverRow) -> list[Hashable]:
+        """The names in a row that were never seen."""
+        return [] if x.keys() <= self.places.keys() else [name for name in x if name not in self.places]
+
+    def add(self, names: list[Hashable]) -> None:
+        """Put these after the others."""
+        self.order = self.order + names
+        self.places = {name: place for place, name in enumerate(self.order)}
+
+    def plain(self, x: RiverRow, room: int) -> Array | None:
+        """The features of a row that has all of them, in their order and as floats; None for any other, which is looked at more closely."""
+        try:
+            row = np.array(list(x.values()))
+            if row.dtype is FLOAT and row.dot(row) <= LARGEST and list(x) == self.order and len(row) == room:
+                return row
+        except Exception:  # whatever is asked here, or NumPy is told to raise
+            return None
+        return None
+
+    def placed(self, x: RiverRow, values: Array, room: int) -> Array:
+        """The features in their order, and 0 for those that are not there."""
+        row = np.zeros(room)
+        if list(x) == self.order:
+            row[: len(x)] = values
+        else:
+            row[[self.places[name] for name in x]] = values
+        return row
+
+    def taken_on(self, x: RiverRow, model: G, made: Callable[[int], G]) -> tuple[G, Array]:
+        """The features of a row that is learned, and the model, with room for all of them: one `made` anew where it has learned nothing."""
+        row = self.plain(x, model.features)
+        if row is None:
+            values = values_of(x)  # before anything changes
+            if new := self.new(x):
+                names = len(self.order) + len(new)
+                if model.blank:
+                    model = made(names)
+                elif names > model.features:
+                    model.grow(room_for(names, model.features))
+                self.add(new)
+            row = self.placed(x, values, model.features)
+        return model, row
+
+    def known(self, x: RiverRow, room: int) -> Array:
+        """The features of a row that is only scored: names never seen have weight 0."""
+        row = self.plain(x, room)
+        if row is None:
+            demand_row(x)
+            known = {name: value for name, value in x.items() if name in self.places}
+            row = self.placed(known, values_of(known), room)
+        return row
+
+
+def room_for(names: int, room: int) -> int:
+    """Room for so many features where some came late, so that more may follow; not so much that an expert must go before its time."""
+    most = MOST_NEWTON - 1  # with the intercept
+    return max(names, min(2 * room, most) if names <= most else 2 * room)
+
+
+def demand_row(x: object) -> None:
+    """Refuse what is no row of features by name."""
+    if type(x) is not dict and not isinstance(x, Mapping):
+        raise InputError(f"x must be a dict of features, not {validate.show(x)}")
+
+
+def number_of(name: str, given: object) -> float:
+    """The number of a group or a period; nan, which is of none, is one too."""
+    if isinstance(given, bool):
+        return float(given)
+    number = validate.floats(name, given, "a number")
+    if number.ndim:
+        raise InputError(f"{name} must be a number, not {validate.show(given)}")
+    return float(number)
+
+
+def values_of(x: RiverRow) -> Array:
+    """The features of a row; True and False are 1 and 0, as river has it."""
+    demand_row(x)
+    values: Array | None = None
+    with suppress(Exception):  # whatever an object of somebody else's raises where it is asked for its numbers
+        values = np.array(list(x.values()))
+    if values is None or values.dtype.kind not in ROW_KINDS or values.dtype.itemsize > 8 or values.ndim != 1:
+        values = np.array([float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v) for name, v in x.items()])
+    values = values.astype(float, copy=False)
+    with np.errstate(all="ignore"):
+        if not values.dot(values) <= LARGEST:
+            raise _not_a_number(x)
+    return values
+
+
+def _not_a_number(x: RiverRow) -> InputError:
+    """The error for a row that cannot be learned or scored, naming the feature."""
+    try:
+        sizes = {name: abs(float(v) if isinstance(v, bool) else validate.number(f"x[{name!r}]", v)) for name, v in x.items()}
+    except InputError as wrong:
+        return wrong
+    name = max(sizes, key=sizes.__getitem__)
+    return InputError(f"x[{name!r}] must be at most about {LARGEST**0.5:g} in size, not {x[name]:.3g}")
+
+
+class NamedFeatures:
+    """What both estimators have: a model with room for the features that came, by name, and what became of its limits."""
+
+    _tested: ClassVar[Sequence[Any]]
+    _names: FeatureOrder
+    _model: Any
+
+    @property
+    def limits_(self) -> LimitTable:
+        """What became of every limit: asked, measured, proved, its price; as text a table."""
+        limits: LimitTable = self._model.limits
+        return limits
+
+    def __repr__(self) -> str:
+        return with_limits(super().__repr__(), LimitTable() if self._model.blank else self.limits_)
+
+    def _row(self, x: RiverRow) -> Array:
+        """The features of a row to be learned, for which there is room from now on."""
+        self._model, row = self._names.taken_on(x, self._model, self._made)
+        return row
+
+    def _known(self, x: RiverRow) -> Array:
+        """The features of a row that is only scored."""
+        return self._names.known(x, self._model.features)
+
+    def _made(self, features: int) -> Any:
+        """A model that has learned nothing."""
+        raise NotImplementedError
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
+        yield {"constraints": cls._tested}
+
+
+class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
     """A linear classifier of river's kind that learns under limits: every row is a round, and the cost is the log-loss.
 
     The weights are learned without constants, from features scaled by the rows before and squashed. Features may come and go by name: one
@@ -102,6 +255,9 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
     (True, False)
     """
 
+    _tested = (Recall(at_least=0.9), MissLoss(label=True, at_most=0.1))
+    _model: ClassModel
+
     def __init__(
         self,
         constraints: Sequence[Any] | None = None,
@@ -127,7 +283,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         self._columns = tuple(name for name in (group, period) if name is not None)
         self._names = FeatureOrder()
         self._costs = class_weights(class_weight, self._classes)
-        self._model = self._make_model(0, self._classes, engine)
+        self._model = self._made(0)
 
     @property
     def _multiclass(self) -> bool:
@@ -144,14 +300,6 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         """The weight of the 1 that every row has; with more than two classes, of every class."""
         first = self._model.weights[:, 0].tolist()
         return first[0] if len(first) == 1 else dict(zip(self._classes, first, strict=True))
-
-    @property
-    def limits_(self) -> LimitTable:
-        """What became of every limit: asked, measured, proved, its price; as text a table."""
-        return self._model.limits
-
-    def __repr__(self) -> str:
-        return with_limits(super().__repr__(), self.limits_ if not self._model.blank else LimitTable())
 
     def learn_one(
         self, x: RiverRow, y: object, group: float | None = None, period: float | None = None, ticket: RowTicket | int | None = None
@@ -219,7 +367,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
 
         Returns the probability of each class; of more than two, divided by their sum.
         """
-        each = self._model.probabilities(self._model.scores(self._names.known(x, self._model.features)))
+        each = self._model.probabilities(self._model.scores(self._known(x)))
         return dict(zip(self._classes, each.tolist(), strict=True))
 
     def predict_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> Any:
@@ -235,7 +383,7 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
             The row's period, unless a feature holds it.
         """
         x, group, period = self._split(x, group, period)
-        scores = self._model.scores(self._names.known(x, self._model.features))[None]
+        scores = self._model.scores(self._known(x))[None]
         of, when = (None if one is None else np.array([one]) for one in _numbers(group, period))
         return self._classes[int(self._model.places(scores, self._model.alarms(scores, of, when))[0])]
 
@@ -258,17 +406,11 @@ class ConstrainedClassifier(LinearEstimator, base.Classifier):
         period = x.get(self.period) if period is None and self.period is not None else period
         return {name: value for name, value in x.items() if name not in self._columns}, group, period
 
-    def _row(self, x: RiverRow) -> Array:
-        """The features of a row to be learned, for which there is room from now on."""
-        self._model, row = self._names.taken_on(x, self._model, lambda names: self._make_model(names, self._classes, self.engine))
-        return row
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
-        yield {"constraints": [Recall(at_least=0.9), MissLoss(label=True, at_most=0.1)]}
+    def _made(self, features: int) -> ClassModel:
+        return self._make_model(features, self._classes, self.engine)
 
 
-class ConstrainedRegressor(base.Regressor):
+class ConstrainedRegressor(NamedFeatures, base.Regressor):
     """A linear regressor of river's kind that learns under limits, without constants: every row is a round.
 
     Features may come and go by name, as in `ConstrainedClassifier`. Features and targets are scaled by the rows before.
@@ -293,6 +435,9 @@ class ConstrainedRegressor(base.Regressor):
     True
     """
 
+    _tested = (Quantile(0.9), ErrorRate(beyond=1.0))
+    _model: RegressorModel
+
     def __init__(self, constraints: Sequence[Any] | None = None, scale: bool | None = None, engine: str = "python") -> None:
         self.constraints = constraints
         self.scale = scale
@@ -308,14 +453,6 @@ class ConstrainedRegressor(base.Regressor):
         """The weight of every feature, all scaled."""
         return dict(zip(self._names.order, self._model.weights[1:].tolist(), strict=False))
 
-    @property
-    def limits_(self) -> LimitTable:
-        """What became of every limit: asked, measured, proved, its price; as text a table."""
-        return self._model.limits
-
-    def __repr__(self) -> str:
-        return with_limits(super().__repr__(), self.limits_ if not self._model.blank else LimitTable())
-
     def learn_one(self, x: RiverRow, y: float, w: float = 1.0) -> None:
         """Learn from one row.
 
@@ -330,16 +467,12 @@ class ConstrainedRegressor(base.Regressor):
         """
         target = validate.number("y", y)
         weight = validate.nonnegative("w", w)
-        self._model, row = self._names.taken_on(x, self._model, self._made)
+        row = self._row(x)  # which may make another model
         self._model.take(TargetRow(row, target, weight))
 
     def predict_one(self, x: RiverRow) -> float:
         """The prediction, with the offset of a quantile as it stands."""
-        return float(self._model.predict(self._names.known(x, self._model.features)))
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, object]]:
-        yield {"constraints": [Quantile(0.9), ErrorRate(beyond=1.0)]}
+        return float(self._model.predict(self._known(x)))
 
 
 def _numbers(group: object, period: object) -> tuple[float | None, float | None]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import nan
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -20,31 +21,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from bridle import records, validate
 from bridle.adapters import missing
-from bridle.adapters.error_rates import ErrorRate
-from bridle.adapters.estimator import LinearEstimator, with_limits
-from bridle.adapters.learning import LabelledRow
-from bridle.adapters.limit_report import LimitTable
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.linear import class_weights, listed
-from bridle.adapters.offsets import Quantile
-from bridle.adapters.rate_limits import (
+from bridle.adapters.classifier import LinearEstimator, RowTicket, with_limits
+from bridle.adapters.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    ErrorRate,
     FalsePositiveRate,
+    GroupGap,
+    MissLoss,
     Precision,
+    Quantile,
     Recall,
+    WeightBudget,
     named_parameters,
     with_parameters,
 )
+from bridle.adapters.linear import LabelledRow, class_weights, listed
 from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
-from bridle.adapters.row_model import demand_sizes
-from bridle.adapters.tables import blocks_of, numbers_for
+from bridle.adapters.reports import LimitTable
+from bridle.adapters.rows import demand_sizes
 from bridle.adapters.thresholds import Seen
-from bridle.adapters.tickets import RowTicket
 from bridle.core import InputError
+from bridle.engines.round import block_length
 from bridle.ops import Array
 
 try:
@@ -101,6 +102,11 @@ class LimitsAsParameters(BaseEstimator):
         check_is_fitted(self, "model_")
         limits: LimitTable = self.model_.limits
         return limits
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = cast("str", super().__repr__(N_CHAR_MAX))
@@ -361,11 +367,6 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         alarms = self.model_.alarms(scores, numbers_for("groups", groups, len(scores)), numbers_for("periods", periods, len(scores)))
         return np.asarray(self.classes_[self.model_.places(scores, alarms)])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
     """A linear regressor of scikit-learn's kind that learns under limits, without constants: every row is a round.
@@ -452,11 +453,6 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
         rows = _checked(self, X, reset=False, accept_sparse="csr")
         return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in blocks_of(rows)])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 @contextmanager
 def _kept_if_it_fails(model: BaseEstimator) -> Iterator[None]:
@@ -495,3 +491,27 @@ def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = Tr
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
         raise InputError(f"X must be an array of numbers, not {validate.show(X)}") from None
+
+
+def blocks_of(X: Any) -> Iterator[tuple[int, Array]]:
+    """The rows of a table, dense, and where they begin: all at once, or of a sparse one as many as an engine takes at a time."""
+    if not sparse.issparse(X):
+        yield 0, X
+        return
+    length = block_length(X.shape[1] + 1)
+    for start in range(0, X.shape[0], length):
+        yield start, X[start : start + length].toarray()
+
+
+def numbers_for(name: str, given: ArrayLike | None, count: int) -> Array | None:
+    """A number for each row; truth values are the numbers they stand for, and None is for a row whose number is not known."""
+    if given is None:
+        return None
+    if isinstance(given, (list, tuple)):
+        given = [nan if one is None else float(one) if isinstance(one, bool) else one for one in given]
+    elif getattr(getattr(given, "dtype", None), "kind", "") == "b":
+        given = np.asarray(given).astype(float)
+    numbers = validate.floats(name, given, "an array of numbers")
+    if numbers.shape != (count,):
+        raise InputError(f"{name} must have shape {(count,)}, one number for each row, not {numbers.shape}")
+    return numbers

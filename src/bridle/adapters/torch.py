@@ -12,32 +12,51 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias, cast
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from bridle import policies, records, validate
-from bridle.adapters.limited import LimitedOptimizer
-from bridle.adapters.limiter import RateLimiter
-from bridle.adapters.limits import GroupGap, GroupGapLimit, MissLoss, MissLossLimit
-from bridle.adapters.rate_limits import (
+from bridle.adapters.duals import Duals, StepWeights
+from bridle.adapters.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
     FalsePositiveRate,
+    GroupGap,
+    MissLoss,
     Precision,
     Recall,
 )
-from bridle.adapters.step_values import functions
-from bridle.adapters.tensors import Joined, domain_of, gradient, one_pass, torch, updated
-from bridle.adapters.wrapped import Wrapping, both
+from bridle.adapters.losses import LossTally, allowances, count, no_losses
+from bridle.adapters.reports import LimitTable, LossProof, loss_report
+from bridle.adapters.tensors import (
+    Functions,
+    Joined,
+    NetworkLimit,
+    domain_of,
+    functions,
+    gradient,
+    length,
+    network_limits,
+    on_batch,
+    one_pass,
+    slope,
+    torch,
+    updated,
+    value_names,
+)
+from bridle.adapters.thresholds import RateLimiter
 from bridle.core import InputError, TriesPoints, capability
 from bridle.engines.round import check_compiled
-from bridle.ops import Scalar
+from bridle.ops import Array, Scalar
 
 __all__ = [
     "AlertBudget", "AlertRate", "ConstrainedOptimizer", "DemographicParity", "EqualOpportunity", "EqualizedOdds", "FalsePositiveRate",
@@ -51,7 +70,7 @@ REACTION = 0.01
 """V times the diameter and the first cost gradient's length, where nothing is given: tried out on a small network, no theory."""
 
 
-Limits: TypeAlias = Sequence[MissLossLimit | GroupGapLimit | str] | MissLossLimit | GroupGapLimit
+Limits: TypeAlias = Sequence[MissLoss | GroupGap | str] | MissLoss | GroupGap
 """Limits that an optimiser can be held to: those with a name of their own, and names for constraints that you compute."""
 
 
@@ -67,7 +86,7 @@ class OwnGroup(dict[str, Any]):
         raise KeyError(key)
 
 
-class ConstrainedOptimizer(LimitedOptimizer):
+class ConstrainedOptimizer(torch.optim.Optimizer):
     """Constraints around an optimiser of PyTorch, or bridle's own policies as an optimiser.
 
     ``ConstrainedOptimizer(torch.optim.Adam(model.parameters()), constraints=2)`` is a `WrappedOptimizer`: Adam takes the steps, on the
@@ -105,6 +124,12 @@ class ConstrainedOptimizer(LimitedOptimizer):
     """
 
     param_groups: list[dict[str, Any]]
+    rounds: int
+    cost: float
+    violations: list[float]
+    _limits: tuple[NetworkLimit, ...]
+    _names: tuple[str, ...]
+    _tally: LossTally
 
     def __new__(cls, params: object = None, *arguments: object, **settings: object) -> ConstrainedOptimizer:
         """A `WrappedOptimizer` where `params` is an optimiser; unpickling gives none."""
@@ -199,6 +224,73 @@ class ConstrainedOptimizer(LimitedOptimizer):
         before = self._record.decide(state)
         return records.transform(lambda leaf: x if leaf is before else leaf, state)
 
+    # --- what became of the limits --------------------------------------------------------------------------------------------------------
+
+    def _limit(self, constraints: object) -> None:
+        """Begin with these limits."""
+        self._limits = network_limits(constraints)
+        self._names = value_names(self._limits)
+        k = len(self._names)
+        self.rounds, self.cost, self.violations, self._tally = 0, 0.0, [0.0] * k, no_losses(k)
+
+    def _observed(self, f: float, g: Array) -> None:
+        """Count a step with this cost and these constraints, of which nan does not count."""
+        self.rounds, self.cost = self.rounds + 1, self.cost + f
+        self.violations = [total + max(value, 0.0) for total, value in zip(self.violations, np.nan_to_num(g).tolist(), strict=True)]
+        self._tally = self._tally.add(np.nan_to_num(g), 1.0 * ~np.isnan(g), allowances(self._limits))
+
+    @property
+    def ccv(self) -> float:
+        """The cumulative violation of the constraint that has been violated most."""
+        return max(self.violations)
+
+    def measure(self, logits: object, labels: object, groups: object = None, **own: object) -> list[torch.Tensor | None]:
+        """The constraints of a step, from what the network made of a batch: for `step` or `weighted`.
+
+        Returns one value for each constraint; None for one that this batch says nothing of.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (rows,) or (rows, classes)
+            Log-odds of the second of two classes, or a row of outputs for each of several.
+        labels : Tensor of shape (rows,)
+            The classes.
+        groups : Tensor of shape (rows,), optional
+            A number for each row, above 0 for the one group, nan for none.
+        **own : Tensor
+            Constraints of your own that have a name, by it.
+        """
+        return on_batch(self._limits, logits, labels, groups, own)
+
+    @property
+    def limits_(self) -> LimitTable:
+        """What was asked of every limit, what came out, over all steps that counted and lately, and what is proved; printed, a table.
+
+        What it calls rows are steps here.
+        """
+        firsts = [0, *accumulate(count([limit]) for limit in self._limits)]
+        return LimitTable(loss_report(limit, i, self._tally, self._proof()) for limit, i in zip(self._limits, firsts, strict=False))
+
+    def _proof(self) -> LossProof:
+        return LossProof(why="a network is not convex, so no theorem about the policy applies")
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}\n{self.limits_!r}"
+
+    def _totals(self) -> dict[str, Any]:
+        """What is saved of it."""
+        tally = {name: np.asarray(values).tolist() for name, values in records.leaves(self._tally).items()}
+        return {"rounds": self.rounds, "cost": self.cost, "violations": list(self.violations), "tally": tally}
+
+    def _load_totals(self, saved: Mapping[str, Any]) -> None:
+        """What `_totals` gave; an older state has no tally, and the reports begin anew."""
+        tally, k = no_losses(len(self._names)), len(self._names)
+        if len(saved["violations"]) != k:
+            raise InputError(f"state_dict must be that of a ConstrainedOptimizer with {k} constraints, not {len(saved['violations'])}")
+        if "tally" in saved:
+            tally = loaded(tally, saved["tally"])
+        self.rounds, self.cost, self.violations, self._tally = saved["rounds"], saved["cost"], list(saved["violations"]), tally
+
     # --- saving, and what else torch may ask of an optimiser --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
@@ -246,7 +338,22 @@ class ConstrainedOptimizer(LimitedOptimizer):
         return {**super().__getstate__(), **{name: vars(self)[name] for name in own}}
 
 
-class WrappedOptimizer(Wrapping, ConstrainedOptimizer):  # type: ignore[override]  # its parameter groups are the wrapped one's
+OWN = ("wrapped", "rounds", "cost", "violations", "_limits", "_names", "_tally", "_duals", "_pending")
+"""What is pickled beside what torch's optimisers have."""
+
+SHARED = tuple(f"_optimizer_{kind}state_dict_{when}_hooks" for kind in ("", "load_") for when in ("pre", "post"))
+"""Hooks around saving and loading: there is one state to save, so both optimisers have them in common."""
+
+
+class Evaluated(NamedTuple):
+    """Values that wait for their step, and the weights they were given."""
+
+    f: float
+    g: Array
+    weights: StepWeights
+
+
+class WrappedOptimizer(ConstrainedOptimizer):
     """Constraints around an optimiser of PyTorch: its parameter groups, learning rates and state show here, so schedules see them.
 
     ``ConstrainedOptimizer(optimizer, constraints=...)`` makes it.
@@ -278,4 +385,224 @@ class WrappedOptimizer(Wrapping, ConstrainedOptimizer):  # type: ignore[override
                 "radius, policy, parameters and around are settings of bridle's own steps; around an optimiser, which takes its own, give "
                 f"constraints= alone, not {', '.join(settings) or 'more'}"
             )
-        self._wrap(params, constraints)
+        for group in params.param_groups:
+            _check(group)
+        self._limit(constraints)
+        self.wrapped, self._duals = params, Duals.start(len(self._names))
+        self._pending: list[Evaluated] = []
+        self.__setstate__({})
+
+    # --- a step ---------------------------------------------------------------------------------------------------------------------------
+
+    def step(self, cost: object = None, constraints: object = None) -> torch.Tensor | None:
+        """One step of the wrapped optimiser on the weighted cost.
+
+        ``step(cost, constraints)`` and ``step(closure)``, whose closure returns both, take the gradients themselves. ``step()`` comes after
+        ``weighted(cost, constraints).backward()``, once or for several parts of a batch.
+
+        Returns the cost; None for ``step()``.
+
+        Parameters
+        ----------
+        cost : Tensor or callable, optional
+            The cost, or a closure that returns the cost and the constraints.
+        constraints : Tensor or sequence of Tensor, optional
+            Scalars, or one vector, that should be 0 or below.
+        """
+        if cost is None and constraints is None:
+            self._finish(self.wrapped.step)
+            return None
+        closure = cost if constraints is None and callable(cost) and not isinstance(cost, torch.Tensor) else None
+        if closure is None and _asks_again(self.wrapped):
+            kind = type(self.wrapped).__name__
+            raise InputError(
+                f"{kind} evaluates the cost several times a step: give step a function that returns the cost and the constraints"
+            )
+        self._pending.clear()
+        with torch.enable_grad():
+            if closure is not None:
+                cost, constraints = both(closure())
+            first = self.weighted(cost, constraints)
+            self.wrapped.zero_grad()
+            if first.requires_grad:
+                first.backward()
+        if closure is None or not _asks_again(self.wrapped):
+            self._finish(self.wrapped.step)
+        else:
+            self._finish(lambda: self.wrapped.step(self._again(closure, first)))
+        return cost.detach() if isinstance(cost, torch.Tensor) else torch.as_tensor(cost)
+
+    def weighted(self, cost: object, constraints: object) -> torch.Tensor:
+        """The weighted cost, whose ``backward()`` gives the gradients of the coming ``step()``: scaled, clipped or added up as you like.
+
+        Called several times before a step, once for each part of a batch, the weights are those of the first, and the values count as their
+        mean.
+
+        Parameters
+        ----------
+        cost : Tensor
+            The cost.
+        constraints : Tensor or sequence of Tensor
+            Scalars, or one vector, that should be 0 or below.
+        """
+        with torch.enable_grad():
+            now = functions(cost, constraints, self._names)
+            self._measure(now)
+            self._pending.append(Evaluated(now.f, now.g, self._pending[0].weights if self._pending else self._duals.weigh(now.g)))
+            return now.weighted(self._pending[0].weights)
+
+    @property
+    def weights(self) -> StepWeights:
+        """What the cost and every constraint weigh in the coming step: as `weighted` said, or where nothing is known of it yet."""
+        return self._pending[0].weights if self._pending else self._duals.weigh(np.zeros(len(self._names)))
+
+    def _again(self, closure: Callable[[], object], first: torch.Tensor) -> Callable[[], torch.Tensor]:
+        """A closure for an optimiser that evaluates several times a step: with the same weights, and the first time what is known."""
+        known = [first]
+
+        def evaluate() -> torch.Tensor:
+            if known:
+                return known.pop()
+            with torch.enable_grad():
+                self.wrapped.zero_grad()
+                total = functions(*both(closure()), self._names).weighted(self.weights)
+                total.backward()
+            return total
+
+        return evaluate
+
+    def _finish(self, step: Callable[[], object]) -> None:
+        """The wrapped optimiser's step, then the multipliers'."""
+        if not self._pending:
+            raise InputError(
+                "step() knows neither the cost nor the constraints: call step(cost, constraints), or "
+                "optimizer.weighted(cost, constraints).backward() before step(), in place of cost.backward()"
+            )
+        if not math.isfinite(length([p.grad for p in self._parameters() if p.grad is not None])):
+            self._pending.clear()
+            raise InputError("the gradient of the weighted cost and constraints must be finite: nothing was changed")
+        step()
+        g = np.array([part.g for part in self._pending])
+        counts = ~np.isnan(g)
+        values = np.where(counts.any(axis=0), np.where(counts, g, 0.0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1), np.nan)
+        self._duals = self._duals.observed(values)
+        self._observed(sum(part.f for part in self._pending) / len(self._pending), values)
+        self._pending.clear()
+
+    def _proof(self) -> LossProof:
+        return LossProof(self._duals.multipliers.bound, self._duals.prices)
+
+    def _parameters(self) -> list[torch.Tensor]:
+        return [p for group in self.wrapped.param_groups for p in group["params"] if p.requires_grad]
+
+    def _measure(self, now: Functions) -> None:
+        """The lengths of the gradients of the cost and of the limits that are due: rarely, so that a step takes one backward pass."""
+        due = self._duals.due(now.g) & np.array([value is not None and value.requires_grad for value in now.limits])
+        if due.any():
+            parameters, lengths = self._parameters(), np.zeros(len(due))
+            for i in np.flatnonzero(due):
+                lengths[i] = slope(now.limits[i], parameters)
+            self._duals = self._duals.measured(due, slope(now.cost, parameters) ** 2, lengths**2)
+
+    # --- what torch asks of an optimiser ------------------------------------------------------------------------------------------------
+
+    @property
+    def param_groups(self) -> Any:  # type: ignore[override]
+        """Those of the wrapped optimiser: a schedule of its learning rates sees them here."""
+        return self.wrapped.param_groups
+
+    @property
+    def state(self) -> Any:
+        """That of the wrapped optimiser."""
+        return self.wrapped.state
+
+    @property
+    def defaults(self) -> Any:
+        """Those of the wrapped optimiser."""
+        return self.wrapped.defaults
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget gradients, as the wrapped optimiser does; values that wait for their step are left out with them.
+
+        Parameters
+        ----------
+        set_to_none : bool, default True
+            As PyTorch's.
+        """
+        self._pending.clear()
+        self.wrapped.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a parameter group to the wrapped optimiser."""
+        _check(param_group)
+        self.wrapped.add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The wrapped optimiser's state, and under "bridle" the multipliers and totals.
+
+        Returns what `load_state_dict` takes.
+        """
+        duals = {name: np.asarray(values).tolist() for name, values in records.leaves(self._duals).items()}
+        return {**self.wrapped.state_dict(), "bridle": {"duals": duals, **self._totals()}}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Parameters
+        ----------
+        state_dict : dict
+            What `state_dict` gave.
+        """
+        saved = state_dict.get("bridle", {})
+        if "duals" not in saved:
+            raise InputError(
+                "state_dict must be that of a ConstrainedOptimizer around another optimiser; one that was saved without constraints goes "
+                "into optimizer.wrapped.load_state_dict"
+            )
+        duals = loaded(self._duals, saved["duals"])
+        self.wrapped.load_state_dict({key: value for key, value in state_dict.items() if key != "bridle"})
+        self._load_totals(saved)
+        self._duals, self._pending = duals, []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in OWN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: state[name] for name in OWN if name in state})
+        torch.optim.Optimizer.__setstate__(self, {})  # its hooks
+        self.__dict__.update({name: vars(self.wrapped)[name] for name in SHARED})
+
+
+def both(found: object) -> tuple[object, object]:
+    """The cost and the constraints that a closure returned."""
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise InputError(
+            "the function given to step must return the cost and the constraints, and not call backward(); "
+            f"it returned {validate.show(found)}"
+        )
+    return found
+
+
+def _asks_again(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether the optimiser's step must be given a closure."""
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty
+
+
+def _check(group: Mapping[str, Any]) -> None:
+    if group.get("maximize"):
+        raise InputError(
+            "maximize=True cannot be wrapped: limits would be weighed the wrong way round; give the negative of it as the cost"
+        )
+
+
+R = TypeVar("R")
+
+
+def loaded(record: R, plain: Mapping[str, Any]) -> R:
+    """The record with its leaves as they were saved, by name, as numbers and lists of them."""
+    mine = records.leaves(record)
+    if plain.keys() != mine.keys() or any(np.shape(plain[name]) != np.shape(leaf) for name, leaf in mine.items()):
+        raise InputError("state_dict must be that of a ConstrainedOptimizer of the same kind, with the same constraints")
+    values = iter([np.array(plain[name], dtype=float) if np.ndim(leaf) else float(plain[name]) for name, leaf in mine.items()])
+    return records.transform(lambda _: next(values), record)

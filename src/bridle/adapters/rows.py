@@ -1,17 +1,20 @@
-"""A model that learns row after row: what it holds, on which engine a row or a table of rows is learned, and room for more features."""
+"""A model that learns row after row: what it holds, on which engine a row or a table of rows is learned, and room for more features.
+
+A model has rules that do not change, what is held, and one step, `learn`, that every engine repeats. Compiled rows are ahead of what a
+model holds until somebody asks.
+"""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from bridle import engines, records, validate
-from bridle.adapters.compiled_rows import CompiledRows
-from bridle.adapters.row_rules import DealtRow, H, K, ModelPlan, RowPlayer, W, learn
-from bridle.core import InputError
+from bridle import engines, ops, records, validate
+from bridle.adapters.scaling import RunningScale
+from bridle.core import Feedback, InputError
 from bridle.engines import check_name
-from bridle.engines.mirror import require_compiler
+from bridle.engines.mirror import Mirror, require_compiler
 from bridle.engines.round import Collect, SingleRun, block_length, check_compiled
 from bridle.ops import Array, Scalar
 from bridle.problems.recorded import Dealt
@@ -19,6 +22,122 @@ from bridle.session.feedback import LARGEST
 
 ENGINES_OF_ROWS = ("python", "numba")
 """What can learn from one row at a time."""
+
+
+class Holds(Protocol):
+    """What rows change: at least weights, the intercept's first, and the scale of the features."""
+
+    @property
+    def weights(self) -> Array: ...
+
+    @property
+    def scale(self) -> RunningScale | None: ...
+
+
+class HasFeatures(Protocol):
+    """A row: at least its features."""
+
+    @property
+    def features(self) -> Array: ...
+
+
+H = TypeVar("H", bound=Holds)
+W = TypeVar("W", bound=HasFeatures)
+G = TypeVar("G", bound=HasFeatures, contravariant=True)
+K = TypeVar("K", bound="LearnsRows[Any, Any]")
+"""The rules of a model."""
+
+
+class LearnsRows(Protocol[H, G]):
+    """A record of rules: what does not change while rows are learned."""
+
+    def learn(self, before: H, row: G) -> H:
+        """What is held after a row."""
+        ...
+
+
+class ModelPlan(Protocol[K, H]):
+    """How a model of any number of features is made."""
+
+    def made(self, features: int) -> tuple[K, H]:
+        """The rules, and what is held before the first row."""
+        ...
+
+    def widened(self, rules: K, held: H, wide: K, start: H) -> H:
+        """What is held, by `wide` rules with room for more features, which were 0 in every row so far; `start` is what those begin with."""
+        ...
+
+
+def learn(rules: LearnsRows[H, W], before: H, row: W) -> H:
+    """What is held after a row: the one step that engines repeat."""
+    return rules.learn(before, row)
+
+
+class RowPlayer(NamedTuple):
+    """The rules as a policy, whose state is all that is held: so any engine can go through a table of rows."""
+
+    rules: Any
+
+    def decide(self, state: Any) -> Array:
+        weights: Array = state.weights
+        return weights
+
+    def update(self, state: Any, feedback: Feedback) -> Any:
+        return learn(self.rules, state, feedback.round)  # the row, see `DealtRow`
+
+
+class DealtRow(NamedTuple):
+    """A row as the round that it is: nothing of it is evaluated, the rules do that."""
+
+    row: Any
+
+    def reveal(self, x: Array) -> Feedback:
+        nothing = 0.0 * x[..., :1]
+        return Feedback(x, 0.0 * ops.dot(x, x), 0.0 * x, nothing, nothing, None, self.row)
+
+
+class CompiledRows(Mirror[H]):
+    """`learn` in compiled code for rows of one kind, ahead of what the model holds."""
+
+    def __init__(self, rules: LearnsRows[H, W], before: H, row: W) -> None:
+        super().__init__(learn, rules, before, row, before, LARGEST**0.5)
+        self.write(before)
+        self.features, self.weights = self.views["given.features"], self.views["states.weights"]
+        names = [name for name in self.views if name.startswith("given.")]
+        assert names[0] == "given.features"
+        self._places = [self.views[name] for name in names[1:]]
+        self._scale = None if before.scale is None else [self.views[f"states.scale.{name}"] for name in RunningScale._fields]
+        self._make_scale = type(before.scale)
+
+    def learn(self, before: H, row: W) -> bool:
+        """Learn from a row; where that is left to Python, nothing has changed."""
+        if row.features.shape != self.features.shape:
+            return False
+        if not self.ahead and before is not self.equal_to:
+            self.write(before)
+        self.features[...] = row.features
+        for place, number in zip(self._places, _rest(row), strict=True):
+            place[...] = number
+        return self.run()
+
+    def scale(self) -> RunningScale | None:
+        """The scale of the features as the memory has it."""
+        if self._scale is None:
+            return None
+        rows, *rest = self._scale
+        return self._make_scale(float(rows), *rest)  # type: ignore[misc]
+
+
+def _rest(row: Any) -> list[Any]:
+    """The leaves of a row after its features."""
+    rest: list[Any] = []
+    for part in row[1:]:
+        if isinstance(part, tuple):
+            rest.extend(records.leaves(part).values())
+        elif part is not None:
+            rest.append(part)
+    return rest
+
 
 L = TypeVar("L")
 

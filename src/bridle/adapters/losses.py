@@ -1,0 +1,181 @@
+"""Limits on losses, as records: each becomes one constraint or two of every round of a linear classifier.
+
+A limit is a record. `start(dim)` is what it remembers before the first row, and ``reveal(memory, a, sign, group)`` gives what it remembers
+after a row and the constraint of that row's round; `a` are the features (the intercept's 1 among them), `sign` is +1 or -1 for the class.
+Where all of these have a leading time axis, the constraint is a sequence. Held on average (`averages`), a limit counts the rows for which
+``speaks(sign)`` is 1, or all of them where it has no such method. ``bind(classes)`` makes the record of a limit that is written in the
+user's words (`limits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import numpy as np
+
+from bridle import ops, validate
+from bridle.adapters.levels import BLOCK, TOLERANCE, Recent, make_recent
+from bridle.core import Function, InputError
+from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
+from bridle.ops import Array, Scalar
+
+M = TypeVar("M")
+"""What a limit remembers of the rows so far."""
+
+
+class Limit(Protocol[M]):
+    """A limit that a linear classifier is held to."""
+
+    def start(self, dim: int) -> M:
+        """What it remembers before the first row."""
+        ...
+
+    def reveal(self, memory: M, a: Array, sign: Scalar, group: Scalar | None) -> tuple[M, Function]:
+        """What it remembers after a row, and the constraint of that row's round."""
+        ...
+
+
+class LossOfClass(NamedTuple):
+    """The log-loss of each row of the class of this sign is at most `at_most`; a row of the other class satisfies it by that much."""
+
+    sign: float
+    at_most: float
+
+    def start(self, dim: int) -> tuple[()]:
+        return ()
+
+    def reveal(self, memory: tuple[()], a: Array, sign: Scalar, group: Scalar | None) -> tuple[tuple[()], Function]:
+        counts = sign == self.sign
+        if counts is False:  # one row of the other class: what `Excess` gives, without a logarithm
+            return memory, AffineFunction(0.0 * a, -self.at_most)
+        return memory, Excess(LogisticLoss(a, sign, 1.0 * counts), self.at_most + 0.0 * sign)
+
+    def speaks(self, sign: Scalar) -> Scalar:
+        """Only rows of its class count."""
+        return ops.where(sign == self.sign, 1.0, 0.0)
+
+
+class Groups(NamedTuple):
+    """How many rows of the one group and of the other were seen, and their mean features: over the last rows, fading into the past."""
+
+    seen: Array  # (2,)
+    means: Array  # (2, d)
+
+
+class ScoreGap(NamedTuple):
+    """The mean score (log-odds) of one group is within `at_most` of the other's: two constraints, one for each sign.
+
+    Means are over about the last `lookback` rows of each group: plain ones at first, then each new row weighs 1 / lookback. A row's group
+    is the one or the other as its number is above 0 or not; a row whose group is None or nan is of neither.
+    """
+
+    at_most: float
+    lookback: float
+
+    @property
+    def constraints(self) -> int:
+        """How many it makes of a round."""
+        return 2
+
+    def start(self, dim: int) -> Groups:
+        return Groups(np.zeros(2), np.zeros((2, dim)))
+
+    def reveal(self, memory: Groups, a: Array, sign: Scalar, group: Scalar | None) -> tuple[Groups, AffineRows]:
+        if group is None:
+            raise InputError("groups must be given with GroupGap: a number for each row, above 0 for the one group, else 0")
+        if a.ndim > 1:
+            slopes = []
+            for row, one in zip(a, cast("Array", group), strict=True):
+                memory, gap = self.reveal(memory, row, 1.0, one)
+                slopes.append(gap.A)
+            return memory, AffineRows(np.array(slopes), np.full((len(a), 2), -self.at_most))
+        member = ops.columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0))  # type: ignore[arg-type]  # of neither if it is nan
+        seen = memory.seen + member
+        share = member / ops.minimum(ops.maximum(seen, 1.0), self.lookback)
+        means = memory.means + share[:, None] * (a - memory.means)
+        apart = (means[1] - means[0]) * (1.0 * (seen[0] * seen[1] > 0.0))
+        xp = ops.namespace(apart)
+        return Groups(seen, means), AffineRows(xp.stack([apart, -apart]), xp.full(2, -self.at_most))
+
+
+class SquaredWeights(NamedTuple):
+    """Half the squared length of the weights, the intercept among them, is at most `at_most`."""
+
+    at_most: float
+
+    def start(self, dim: int) -> tuple[()]:
+        return ()
+
+    def reveal(self, memory: tuple[()], a: Array, sign: Scalar, group: Scalar | None) -> tuple[tuple[()], Function]:
+        nowhere = 0.0 * a
+        return memory, RoundQuadratic(1.0 + 0.0 * sign, nowhere, nowhere, 0.0 * sign - self.at_most)
+
+
+def bind_all(limits: Sequence[Any], classes: Sequence[object]) -> tuple[Limit[Any], ...]:
+    """The limits on losses that an estimator was given, bound to its two classes."""
+    for limit in limits:
+        if not hasattr(limit, "bind"):
+            raise InputError(
+                f"constraints must hold limits such as Recall(at_least=0.9) or MissLoss(label=1, at_most=0.1), not {validate.show(limit)}"
+            )
+    return tuple(limit.bind(classes) for limit in limits)
+
+
+def count(limits: Sequence[object]) -> int:
+    """How many constraints a round has; at least one, if only an idle one."""
+    return sum(getattr(limit, "constraints", 1) for limit in limits) or 1
+
+
+class LossTally(NamedTuple):
+    """How many rows there were; of every constraint the rows that it counts, its values there added up, how many were above 0, recent
+    sums, and the last row at which its mean was above 0 by more than a tenth of the limit."""
+
+    rows: Scalar
+    counted: Array
+    total: Array
+    above: Array
+    recent: tuple[Recent, ...]
+    broken: Array
+
+    def add(self, g: Array, counts: Array, allowed: Array) -> LossTally:
+        """With one row more; `allowed` is what each limit asks for."""
+        rows, counted, total = self.rows + 1.0, self.counted + counts, self.total + counts * g
+        recent = tuple(each.mark(counted[..., i], ops.columns(total[..., i]), counts[..., i] > 0.0) for i, each in enumerate(self.recent))
+        broken = ops.where((counts > 0.0) & (total > TOLERANCE * allowed * counted), rows + 0.0 * total, self.broken)
+        return LossTally(rows, counted, total, self.above + counts * (g > 0.0), recent, broken)
+
+    def add_many(self, g: Array, counts: Array, allowed: Array) -> LossTally:
+        """With many rows more, one after the other."""
+        rows = self.rows + 1.0 + np.arange(len(g))
+        counted, total = self.counted + np.cumsum(counts, axis=0), self.total + np.cumsum(counts * g, axis=0)
+        recent = []
+        for i, each in enumerate(self.recent):
+            full = np.flatnonzero((counts[:, i] > 0.0) & (counted[:, i] % BLOCK == 0.0))
+            marks = each.marks.copy()
+            for at in full[-len(marks) :]:
+                marks[int(counted[at, i] / BLOCK) % len(marks)] = total[at, i]
+            recent.append(Recent(marks))
+        late = np.where((counts > 0.0) & (total > TOLERANCE * allowed * counted), rows[:, None], 0.0).max(axis=0)
+        above = self.above + (counts * (g > 0.0)).sum(axis=0)
+        return LossTally(float(rows[-1]), counted[-1], total[-1], above, tuple(recent), np.maximum(self.broken, late))
+
+
+def no_losses(constraints: int) -> LossTally:
+    """Nothing counted yet, of so many constraints."""
+    none = np.zeros(constraints)
+    return LossTally(0.0, none, none, none, tuple(make_recent(1) for _ in range(constraints)), none)
+
+
+def allowances(each: tuple[object, ...]) -> Array:
+    """What the limit of each constraint asks for; 0 where it has no such number."""
+    return np.array([float(getattr(limit, "at_most", 0.0)) for limit in each for _ in range(count([limit]))])
+
+
+def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
+    """For each constraint, whether its limit speaks of a row of this class: 1 or 0."""
+    parts: list[Scalar] = []
+    for limit in each:
+        speaks = getattr(limit, "speaks", None)
+        parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * count([limit]))
+    return ops.columns(*parts)
