@@ -31,14 +31,12 @@ def opened(tmp_path):
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["at once", "after a crash"])
-@pytest.mark.parametrize("commit", ["each", "group"])
-def test_an_observation_with_a_key_counts_once(opened, restart, commit):
-    session = opened(commit=commit)
+def test_an_observation_with_a_key_counts_once(opened, restart):
+    session = opened()
     session.observe(**RECORD, key="order 1")
     session.observe(**RECORD, key="order 2")
     session.observe(**RECORD)
-    session.flush()
-    session = opened(commit=commit) if restart else session
+    session = opened() if restart else session
     before = everything(session)["totals.cost"]
     session.observe(**RECORD, key="order 1")
     session.observe(**{**RECORD, "df": np.array([1, 0]), "g": [0.1]}, key=b"order 1")  # the same numbers in another form

@@ -262,8 +262,10 @@ def test_a_new_session_needs_a_policy_and_leaves_nothing_where_that_is_bad(tmp_p
         bridle.Session.open(url_of(tmp_path), "run")
     with pytest.raises(bridle.InputError, match="x1 must lie in the domain"):
         bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), x1=[3.0, 0.0])
-    with pytest.raises(bridle.InputError, match=r"unknown commit .never.; known: each, group"):
-        bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="never")
+    with pytest.raises(
+        bridle.InputError, match="commit is no longer an argument: each call is committed; for grouped commits, use the service"
+    ):
+        bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group")
     from bridle import database
 
     with database.open_store(url_of(tmp_path)) as store:

@@ -50,9 +50,8 @@ def test_who_only_reads_leaves_the_tables_as_they_are(url):
     assert version(url) == 1
 
 
-@pytest.mark.parametrize("commit", ["each", "group"])
-def test_a_session_of_an_earlier_version_goes_on(url, commit):
-    with bridle.Session.open(url, "shop", commit=commit) as session:
+def test_a_session_of_an_earlier_version_goes_on(url):
+    with bridle.Session.open(url, "shop") as session:
         assert stands(session) == THEN
         assert session.gate("march").left == 45.5
         session.observe(**ORDER, key="order 12")  # it has had that one

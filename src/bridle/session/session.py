@@ -26,7 +26,7 @@ from bridle.session.alarms import ask_again
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore
-from bridle.session.embedded import COMMITS, WINDOW, Embedded, GroupedEvents, JournaledBudget
+from bridle.session.embedded import Embedded, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
 from bridle.session.hints import HintGiven
@@ -478,8 +478,6 @@ class Session(SessionVerbs, ShownSession):
         x1: ArrayLike | None = None,
         *,
         history: Callable[[HistoryEntry], object] | None = None,
-        commit: str = "each",
-        window: float = WINDOW,
         snapshot_every: int | None = None,
         gates: Mapping[str, Gate | Pacer] | None = None,
         wait: float = 0.0,
@@ -504,10 +502,6 @@ class Session(SessionVerbs, ShownSession):
             The first decision, an action of the domain.
         history : callable, optional
             Is called after every round, as for `Session`.
-        commit : {"each", "group"}, default "each"
-            Commit each event before its call returns, or several together within `window` seconds.
-        window : float
-            With ``commit="group"``, how long an event may wait for others, above 0, in seconds.
         snapshot_every : int, optional
             After how many events a snapshot is put. Default: 10,000; there is one too when the session is closed.
         gates : dict of str to Gate or Pacer, optional
@@ -538,7 +532,8 @@ class Session(SessionVerbs, ShownSession):
         ...     session.rounds, session.cost
         (1, 0.3)
         """
-        validate.one_of("commit", commit, COMMITS)
+        if "commit" in options:
+            raise InputError("commit is no longer an argument: each call is committed; for grouped commits, use the service (bridle serve)")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
         store = database.open_store(url)
@@ -547,7 +542,7 @@ class Session(SessionVerbs, ShownSession):
         except BaseException:
             store.close()
             raise
-        return DurableSession(Embedded(core, history) if commit == "each" else GroupedEvents(core, history, window))
+        return DurableSession(Embedded(core, history))
 
     @classmethod
     def core(
@@ -642,8 +637,8 @@ class DurableSession(Session):
     def _plain(core: DurableCore) -> Session:
         return cast("Session", core.session)
 
-    def _of(self, what: Callable[[Session], T], at_once: bool = False) -> T:
-        return self._embedded.read(lambda core: what(self._plain(core)), at_once)
+    def _of(self, what: Callable[[Session], T]) -> T:
+        return self._embedded.read(lambda core: what(self._plain(core)))
 
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
@@ -704,15 +699,15 @@ class DurableSession(Session):
         refuse_other_constraints(constraints)
         if self._core.session._tries:
             refuse_extras(self._core.session._called, rules=rules, features=features, known=known, hint=hint)
-            points = self._of(lambda session: session._points(), at_once=True)
+            points = self._of(lambda session: session._points())
             costs, values = values_at(points, cost, tuple(constraints))
             self.observe(costs, g=values)
             return as_asked(points)
         x = self.decide(rules=rules, features=features, known=known, hint=hint)
         answers = evaluated(cost, constraints, x, self.names)
         self.observe(**as_observed(answers, len(x)))
-        t, domain = self._of(lambda session: (session.rounds, session._actions), at_once=True)
-        if domain is not None and self._of(lambda session: session._parts.ledger is not None, at_once=True):
+        t, domain = self._of(lambda session: (session.rounds, session._actions))
+        if domain is not None and self._of(lambda session: session._parts.ledger is not None):
             times = clocks.question(t)
             doubts = [] if times is None else ask_again(answers, x, domain, times)
             if doubts:
@@ -741,12 +736,8 @@ class DurableSession(Session):
 
     def gate(self, name: str) -> JournaledBudget:
         """The budget of this name: pay, and ask what is left."""
-        self._embedded.read(lambda core: core.purse.find(name), at_once=True)
+        self._embedded.read(lambda core: core.purse.find(name))
         return JournaledBudget(self._embedded, name)
-
-    def flush(self) -> None:
-        """Wait until every event that was acknowledged is on the disk; with ``commit="each"`` it is."""
-        self._embedded.flush()
 
     def close(self) -> None:
         """Put a snapshot and let the session go, for others to open."""
@@ -774,7 +765,7 @@ class DurableSession(Session):
 
     @property
     def proposals(self) -> Array:
-        if self._of(lambda session: session._unsaid(), at_once=True):
+        if self._of(lambda session: session._unsaid()):
             self.decide()  # asking them is an event
         return self._of(lambda session: session.proposals)
 
