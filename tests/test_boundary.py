@@ -72,10 +72,6 @@ def _entrances() -> dict[str, Entrance]:
         "session timeout": Entrance(lambda v: bridle.Session(bridle.policy("anytime", ball), timeout=v), "timeout"),
         "session late": Entrance(lambda v: bridle.Session(bridle.policy("anytime", ball), late=v), "late"),
         "session engine": Entrance(lambda v: bridle.Session(bridle.policy("anytime", ball), engine=v), "engine"),
-        "context": Entrance(
-            lambda v: session.observe(0.5, [1.0, 0.0], [0.5], [[0.0, 1.0]], context=v), "context", _state(session),
-            takes=("huge", "too huge to write out"),
-        ),
         # domains
         "Ball dim": Entrance(bridle.Ball, "dim"),
         "Ball radius": Entrance(lambda v: bridle.Ball(2, v), "radius"),

@@ -146,36 +146,6 @@ class InfeasibleWarning(BridleWarning):
     margin: float
 
 
-class GradientWarning(BridleWarning):
-    """A value lies below what another value and its gradient allow a convex function.
-
-    Attributes
-    ----------
-    expected : float
-        The least value that a convex function could have there.
-    observed : float
-        The value that was given.
-    """
-
-    expected: float
-    observed: float
-
-
-class NoiseWarning(BridleWarning):
-    """One function gave two values at one decision: no policy can keep hard limits on noisy constraints.
-
-    Attributes
-    ----------
-    first : float
-        The first value.
-    second : float
-        The other value.
-    """
-
-    first: float
-    second: float
-
-
 class AssumptionWarning(BridleWarning):
     """What has happened contradicts the policy's theorem, so one of its assumptions does not hold."""
 

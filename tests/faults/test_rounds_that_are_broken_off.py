@@ -43,10 +43,6 @@ def observe_another_number(session: bridle.Session) -> None:
     session.observe(**record(session.rounds, session.decide(), k=3))
 
 
-def observe_context(session: bridle.Session) -> None:
-    session.observe(**record(session.rounds, session.decide()), context="a name")
-
-
 def observe_late(session: bridle.Session) -> None:
     session.observe(**record(1000, np.zeros(DIM)), ticket=session.rounds + 2)
 
@@ -74,7 +70,6 @@ SITUATIONS = {
     "a batch ends": Situation(BATCH - 1, observe),
     "everything is due": Situation(63, observe),
     "another number of constraints": Situation(5, observe_another_number),
-    "a context": Situation(5, observe_context),
     "late": Situation(5, observe_late, asked=3),
     "a late part": Situation(5, observe_part, asked=3),
     "a late part in a pool": Situation(5, observe_part, late="pool", asked=3),

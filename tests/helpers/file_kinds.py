@@ -38,7 +38,7 @@ def session(rounds: int, **settings: Any) -> bridle.Session:
     for t in range(rounds):
         rng, x = np.random.default_rng(t % 2), made.decide()
         df, a = rng.standard_normal(2), rng.standard_normal(2)
-        made.observe(f=float(df @ x), df=df, g=float(a @ x) - 0.2, dg=a, context="ab"[t % 2])
+        made.observe(f=float(df @ x), df=df, g=float(a @ x) - 0.2, dg=a)
     first, _ = made.ask(), made.ask()
     made.observe(f=0.25, df=[0.5, 0.0], ticket=first, partial=True)
     return made

@@ -139,7 +139,7 @@ ODD: tuple[Callable[[], Any], ...] = (
 """What some argument may be, in some form."""
 
 STRANGE = NEVER + ODD
-ARGUMENTS = ("f", "df", "g", "dg", "modulus", "context", "ticket", "partial")
+ARGUMENTS = ("f", "df", "g", "dg", "modulus", "ticket", "partial")
 
 _rng = np.random.default_rng(11)
 COSTS, LIMITS = _rng.standard_normal((64, DIM)), _rng.standard_normal((64, 4, DIM))
@@ -262,8 +262,6 @@ class _Play:
                 given["partial"] = True
                 for name in ("f", "df") if form % 2 else ("g", "dg"):
                     given.pop(name, None)
-        elif what % 8 == 1:
-            given["context"] = "abc"[form % 3]
         elif what % 8 == 2:
             given["modulus"] = abs(scale)
         if strange % 2:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import AssumptionWarning, InfeasibleWarning, InputError, NoiseWarning
+from bridle import AssumptionWarning, InfeasibleWarning, InputError
 from bridle.core import Feedback, Round
 from helpers import adversarial_games
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
@@ -224,7 +224,7 @@ def test_noise_adds_its_spread_to_the_bound_on_violation():
     assert policy.bound(facts, T).soft == pytest.approx(without + 2.0 * sqrt(3.0 * T))
 
 
-def test_a_session_of_anytime_is_told_of_noise_and_one_of_soft_expects_it():
+def test_a_session_of_soft_expects_noise():
     rng = np.random.default_rng(0)
 
     def play(policy, rounds=200):
@@ -235,8 +235,6 @@ def test_a_session_of_anytime_is_told_of_noise_and_one_of_soft_expects_it():
                 session.step(cost=bridle.Affine(-AXIS), constraints=[(lambda x: x[0] + 0.3 + rng.uniform(-1, 1), lambda x: AXIS)])
         return session, {each.category for each in caught}
 
-    _, kinds = play(bridle.policy("anytime", bridle.Ball(DIM)))
-    assert NoiseWarning in kinds
     session, kinds = play(noisy())
     assert InfeasibleWarning not in kinds
     assert AssumptionWarning not in kinds

@@ -85,15 +85,6 @@ def test_a_change_that_makes_no_sense_is_refused(given, said, tmp_path):
         assert session.changes == ()
 
 
-def test_a_context_means_other_functions_once_a_limit_has_moved(tmp_path):
-    with rebuilt(opened(tmp_path)) as session:
-        x = session.decide()
-        session.observe(**record(0, x), context="monday")
-        session.change_limit(0, offset=0.25)
-        session.observe(**record(0, session.decide()), context="monday")  # else it would be an alarm: another value at an equal slope
-        assert session.certificate().alarms == ()
-
-
 # --- limits on how often ------------------------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def record(t: int, k: int = 1, d: int = 2) -> dict[str, Any]:
 
 def everything(session: bridle.Session) -> dict[str, Any]:
     """All that a save file holds of a session, bit for bit."""
-    parts, start, rounds, totals, log, contexts, *_ = session._image(False)
+    parts, start, rounds, totals, log, *_ = session._image(False)
     numbers: dict[str, Any] = {"start": start, "rounds": rounds, "log": sorted(log.rounds.items()), "x": session.decide()}
     numbers |= {f"totals.{name}": leaf for name, leaf in records.leaves(totals).items()}
     numbers |= {re.sub(r"\d+", "", f"desk.{name}"): value for name, value in parts.pending.arrays().items() if name != "waiting"}
@@ -51,7 +51,6 @@ def everything(session: bridle.Session) -> dict[str, Any]:
     for i, each in enumerate(parts.pending.copies):
         numbers |= {f"copies.{i}.{name}": leaf for name, leaf in records.leaves(each.state).items()}
     numbers["idle"] = sorted(parts.pending.idle)
-    numbers["contexts"] = [(name, feedback.x.tobytes(), feedback.g.tobytes()) for name, feedback in contexts.last.items()]
     if parts.ledger is not None:
         arrays, facts = parts.ledger.saved()
         numbers |= {f"ledger.{name}": value for name, value in arrays.items()} | {f"facts.{name}": fact for name, fact in facts.items()}
@@ -181,7 +180,6 @@ def test_between_compiled_rounds_and_others():
     check(first, observe(21), several(22, 60), every=503)
     taking_over = prepared(session, observe(21))
     check(taking_over, observe(22, 2), several(23, 60), every=503)
-    check(taking_over, observe(22, 1, context="a"), several(23, 60), every=503)
     check(taking_over, lambda session: session.ask(), several(23, 60), every=503)
 
 

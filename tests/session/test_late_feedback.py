@@ -556,7 +556,7 @@ ANYTHING: st.SearchStrategy[Any] = st.one_of(
         {},
         optional={
             "f": ANYTHING, "df": ANYTHING, "g": ANYTHING, "dg": ANYTHING, "modulus": ANYTHING, "ticket": ANYTHING,
-            "partial": st.booleans(), "context": ANYTHING,
+            "partial": st.booleans(),
         },
     ),
     st.sampled_from(["copies", "pool"]),

@@ -113,7 +113,6 @@ REFUSED = {
     "f must be 2 numbers, one for each point": lambda s: s.observe(f=0.3, key="k"),
     "g must hold 2 rows, one for each point": lambda s: s.observe(f=[0.3, 0.1], g=[0.1]),
     "df cannot be given: policy bandit2 sees values alone": lambda s: s.observe(f=[0.3, 0.1], df=[1.0, 0.0, 0.0], key="k"),
-    "context cannot be given": lambda s: s.observe(f=[0.3, 0.1], context="a"),
     "known cannot be given": lambda s: s.step(lambda x: 0.0, known=([[1.0, 0.0, 0.0]], [0.5])),
 }
 

@@ -64,7 +64,6 @@ class ObserveBody(Struct, forbid_unknown_fields=True):
     modulus: Numbers = None
     ticket: TicketNumber | None = None
     partial: bool = False
-    context: str | int | None = None
     played: Numbers = None
     pay: dict[str, Number] | None = None
     key: Key | None = None

@@ -279,7 +279,6 @@ class SessionTalks:
         *,
         ticket: Ticket | int | None = None,
         partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
         pay: Mapping[str, float] | None = None,
         key: str | None = None,
@@ -290,7 +289,7 @@ class SessionTalks:
         """
         silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
         values: Body = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
-        record = values | {"ticket": ticket, "partial": partial, "context": context, "played": played, "pay": pay}
+        record = values | {"ticket": ticket, "partial": partial, "played": played, "pay": pay}
         yield from self._event("/observe", said_record(record), key)
 
     def forget(self, ticket: Ticket | int, *, key: str | None = None) -> Talk[None]:

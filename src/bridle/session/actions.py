@@ -399,11 +399,6 @@ class SessionActions(SessionRounds):
 
     # --- what is said of it ----------------------------------------------------------------------------------------------------------
 
-    def _as_seen(self, feedback: Feedback) -> Feedback:
-        """An observation as it came, in the caller's own terms."""
-        boundary = self._boundary
-        return feedback if boundary is None or boundary.seen is None else boundary.seen
-
     def _values_played(self) -> Array | None:
         """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
         boundary = self._boundary

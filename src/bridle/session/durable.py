@@ -50,7 +50,6 @@ from bridle.core import BridleWarning, Domain, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
 from bridle.session import capsule, events
-from bridle.session.alarms import Doubt
 from bridle.session.changes import Changes, planes_of, raised_limits
 from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
 from bridle.session.feedback import Numbers
@@ -309,7 +308,6 @@ class DurableCore(ReplayedSession):
         *,
         ticket: Ticket | int | None = None,
         partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
@@ -324,7 +322,6 @@ class DurableCore(ReplayedSession):
             key is None
             and ticket is None
             and modulus is None
-            and context is None
             and played is None
             and pay is None
             and answer is None
@@ -334,7 +331,7 @@ class DurableCore(ReplayedSession):
         ):
             return self.observe_numbers(f, df, g, dg)
         if self.session._tries:
-            extras = {"df": df, "dg": dg, "modulus": modulus, "partial": partial, "context": context, "played": played}
+            extras = {"df": df, "dg": dg, "modulus": modulus, "partial": partial, "played": played}
             refuse_extras(self.session._called, **extras)
             f, g = rows_of(self.session._tries, f, g)
         identity, payload, request = None if key is None else events.key_of(key), b"", b""
@@ -342,7 +339,7 @@ class DurableCore(ReplayedSession):
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
             try:
-                payload = self._written(f, df, g, dg, modulus, ticket, partial, context, played)
+                payload = self._written(f, df, g, dg, modulus, ticket, partial, played)
                 request = payload + b"".join(events.facts(each._replace(asked=())._asdict()) for each in payments)
             except (InputError, TypeError, OverflowError) as wrong:
                 identity, payload, unwritten = None, b"", wrong  # the session will say what is wrong with it
@@ -360,7 +357,7 @@ class DurableCore(ReplayedSession):
         self.stale = BROKEN_OFF
         try:
             rows = [self.purse.pay(each) for each in payments]
-            session.observe(f, df, values, dg, modulus, ticket=ticket, partial=partial, context=context, played=played)
+            session.observe(f, df, values, dg, modulus, ticket=ticket, partial=partial, played=played)
         except BaseException as wrong:
             if not getattr(wrong, "counted", False):
                 for name, account in reversed(stood):
@@ -376,7 +373,7 @@ class DurableCore(ReplayedSession):
             self._row(events.PAY, events.facts(each._asdict()), None, b"", json.dumps(counted).encode(), self.purse.standing(each.name))
             for each, counted in zip(payments, rows, strict=True)
         ]
-        payload = payload or self._written(f, df, g, dg, modulus, ticket, partial, context, played)
+        payload = payload or self._written(f, df, g, dg, modulus, ticket, partial, played)
         row = self._row(events.OBSERVE, payload, identity, request, None if answer is None else answer(session))
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
@@ -406,7 +403,7 @@ class DurableCore(ReplayedSession):
         standing = fast.x.data if fast is not None else session._decision().data
         last, all_of_them = crc32(standing), crc32(standing, self.evidence.all)
         if written is not None:
-            body = BODY.pack(last, all_of_them, VERSION, BOTH, 0, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
+            body = BODY.pack(last, all_of_them, VERSION, BOTH, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
         else:
             body = events.plain_body(last, all_of_them, f, df, g, dg)  # type: ignore[assignment]
         if body is None:
@@ -453,11 +450,6 @@ class DurableCore(ReplayedSession):
         row = self._row(events.WARM_UP, events.facts({"constraints": self.session._compiled.k}))  # type: ignore[union-attr]
         self.stale = ""
         return Applied(None, self.seq, (row,))
-
-    def doubt(self, doubts: list[Doubt], t: int) -> Applied:
-        """Note what functions have said when they were asked again after round t."""
-        facts = {"round": t, "doubts": [[*each.subject, each.noise, each.expected, each.observed] for each in doubts]}
-        return self._rare(events.DOUBT, facts, self._doubt)
 
     def change_limit(
         self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None,

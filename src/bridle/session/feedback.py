@@ -137,11 +137,6 @@ def evaluate(name: str, function: object, x: Array, *, several: bool) -> tuple[A
     return value, grad
 
 
-def value_alone(name: str, function: object, x: Array) -> object:
-    """The value of a function in any of the accepted forms, as it gives it."""
-    return value_and_gradient(name, function, x)[0]
-
-
 def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, object]:
     """Value and gradient as the function itself gives them."""
     if hasattr(function, "value") and hasattr(function, "grad"):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bridle.core import InputError
 from bridle.database.rows import Damaged, Event, Found, SnapshotRow
 from bridle.session import capsule, events
-from bridle.session.alarms import Doubt, Subject
 from bridle.session.changes import Changes, changed_limit, raised_limits
 from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.purse import Paid, Purse
@@ -189,8 +188,6 @@ class ReplayedSession:
                 self._cut(events.read_facts(body, DIGEST.size))
             elif kind == events.WARM_UP:
                 self._warm(events.read_facts(body, DIGEST.size))
-            elif kind == events.DOUBT:
-                self._doubt(events.read_facts(body, DIGEST.size))
             else:
                 raise InputError(f"it is of kind {kind}, which this version of bridle does not know")
         except Exception as wrong:
@@ -218,11 +215,6 @@ class ReplayedSession:
         self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
         return None, self.purse.standing(facts["name"])
 
-    def _doubt(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
-        self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
-        return None, None
-
     def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         self.session._read(lambda _: self.session._compile(facts["constraints"]))
         return None, None
@@ -239,6 +231,5 @@ class ReplayedSession:
         changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
         if saved is not None:
             self.put(self._restore(saved, None))
-        self.session._forget_contexts()
         self.changes = changes
         return None, None

@@ -20,7 +20,7 @@ from bridle.game.totals import RunningTotals, charged
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session import clocks
-from bridle.session.alarms import Contexts, Doubt, WarningLog
+from bridle.session.alarms import WarningLog
 from bridle.session.batch_sums import FullBatch
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
@@ -79,7 +79,7 @@ class SessionRounds:
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
         first = Played(parts.pending.copies[0], 0, totals, 0, 0)
-        self._now = Standing(first, Kept(parts.pending, parts.ledger, WarningLog(), Contexts()))
+        self._now = Standing(first, Kept(parts.pending, parts.ledger, WarningLog()))
         self._compiled: CompiledRound | None = None
         # Compiled rounds have a cost, of the modulus that the policy was told, where it was told one.
         told_of = (getattr(node, "modulus", None) for node in records.nodes(parts.record))
@@ -100,10 +100,6 @@ class SessionRounds:
     @property
     def _log(self) -> WarningLog:
         return self._now.kept.log
-
-    @property
-    def _contexts(self) -> Contexts:
-        return self._now.kept.contexts
 
     def _read(self, what: Callable[[bool], T]) -> T:
         """What is read of this session, while no other call is at work; it is told whether it is inside of a call of this thread."""
@@ -296,13 +292,12 @@ class SessionRounds:
         modulus: Numbers,
         ticket: Ticket | int | None,
         partial: bool,
-        context: str | int | None,
     ) -> HistoryEntry | None:
         """Take in an observation; what `history` is to be told where that ends a round."""
         now = self._now
         if self._learns:
             self._learn()
-        (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
+        (copy, begun, totals, rounds, taken, _), (pending, ledger, log, next_check, next_tick, done) = now
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
         if partial is not False:
             if not isinstance(partial, (bool, np.bool_)):
@@ -310,11 +305,11 @@ class SessionRounds:
             if partial and waiting is None:
                 raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
         seen = len(totals.hard) if rounds or taken else None
-        name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
+        alone = len(pending.copies) == 1 and not pending.waiting
         whole: Feedback | None
         played = self._values_played() if self._counts else None
         if self._tries:
-            refuse_extras(self._called, partial=partial, context=context)
+            refuse_extras(self._called, partial=partial)
             if number is None and not alone:
                 raise InputError(f"ticket must be given: policy {self._called} plays one round at a time, and that of a ticket waits")
         with np.errstate(all="ignore"):  # what comes of it is looked at
@@ -356,16 +351,9 @@ class SessionRounds:
             row = taken - ledger.rounds_read
             ledger.write(row, feedback, at)
             full = row + 1 == len(ledger.rows)
-        if name is not None:
-            contexts = contexts.clone()
-            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None, self._parts.names)
-            if doubt is not None:
-                log = log.clone()
-                doubt.warn(log, at)
-        if name is not None or not alone or ledger is not now.kept.ledger:
-            kept = Kept(pending, ledger, log, contexts, next_check, next_tick, done)
-        else:
-            kept = now.kept
+        kept = now.kept
+        if not alone or ledger is not kept.ledger:
+            kept = Kept(pending, ledger, log, next_check, next_tick, done)
         clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
         due = LOOK if clock else READ if full else NOTHING
         after = put(Played, (copy, begun, totals.add(feedback.f, values, violation), t, taken + 1, due))
@@ -381,7 +369,7 @@ class SessionRounds:
         now, fast = self._now, self._live
         if fast is None:
             return now.unfinished
-        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, done) = now
+        (_, _, _, rounds, taken, _), (_, ledger, _, next_check, _, done) = now
         n = fast.rounds
         if n < next_check and (ledger is None or taken + n - rounds - ledger.rounds_read != len(ledger.rows)):
             return False
@@ -389,7 +377,7 @@ class SessionRounds:
 
     def _step_in(self) -> bool:
         """Show the compiled rounds the row to write in, where they were broken off before they knew; whether that is worth another try."""
-        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, _), fast = *self._now, self._live
+        (_, _, _, rounds, taken, _), (_, ledger, _, next_check, _, _), fast = *self._now, self._live
         if fast is None or ledger is None or self._broken_off():
             return fast is not None and ledger is not None
         row = taken + fast.rounds - rounds - ledger.rounds_read
@@ -451,7 +439,7 @@ class SessionRounds:
         `fast` has played rounds beyond `now`. `read` is what was made of a full batch. `apart`: nothing of the session's own memory may be
         used; `giving_up`: without a look.
         """
-        (_, _, _, t, taken, to_do), (pending, ledger, log, contexts, next_check, next_tick, _) = now
+        (_, _, _, t, taken, to_do), (pending, ledger, log, next_check, next_tick, _) = now
         ahead, look = 0 if fast is None else fast.rounds - t, False
         t, taken = t + ahead, taken + ahead
         if ledger is not None and not (ledger.rounds_read == taken and ledger.at_rest):
@@ -485,7 +473,7 @@ class SessionRounds:
             next_check = next_check_after(parts, log, t)
         if fast is None and self._compiled is not None and to_do is LOOK:
             next_check = 0.0  # batches may be out of step: the next compiled round sees
-        return Kept(pending, ledger, log, contexts, next_check, next_tick, t + taken)
+        return Kept(pending, ledger, log, next_check, next_tick, t + taken)
 
     # --- rounds given up ---------------------------------------------------------------------------------------------------------------
 
@@ -517,22 +505,6 @@ class SessionRounds:
 
     # --- what is said of it ------------------------------------------------------------------------------------------------------------
 
-    def _note_doubts(self, doubts: list[Doubt], t: int) -> None:
-        now = self._now
-        log = now.kept.log.clone()
-        for doubt in doubts:
-            doubt.warn(log, t)
-        self._now = Standing(now.played, now.kept._replace(log=log))
-
-    def _forget_contexts(self) -> None:
-        """Compare no record with one from before: the functions behind a context are others now."""
-        now = self._stand()
-        self._now = Standing(now.played, now.kept._replace(contexts=Contexts()))
-
-    def _as_seen(self, feedback: Feedback) -> Feedback:
-        """An observation as it came."""
-        return feedback
-
     def _values_played(self) -> Array | None:
         """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
         return None
@@ -559,12 +531,3 @@ class SessionRounds:
         self._now.kept.log.send()
         if entry is not None and self.history is not None:
             self.history(entry)
-
-
-def _context(name: object) -> str:
-    if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise InputError(f"context must be a name or a whole number, not {validate.show(name)}")
-    try:
-        return str(name)
-    except ValueError:  # it has thousands of digits
-        raise InputError(f"context must be a name or a whole number of fewer digits, not {validate.show(name)}") from None

@@ -15,12 +15,12 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.core import Feedback, InputError
+from bridle.core import InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
 from bridle.policies.round_maps import RuleMixture
-from bridle.session.alarms import Contexts, WarningLog, Watch
+from bridle.session.alarms import WarningLog, Watch
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.late_feedback import Copy
@@ -31,10 +31,10 @@ SCHEMA = 2
 READS = (1, 2)
 """Schema 1 knew neither certificates nor rounds that wait."""
 
-MEMBERS = ("start", "state", "totals", "copies", "desk", "contexts", "ledger", "boundary", "domain", "parameters")
+MEMBERS = ("start", "state", "totals", "copies", "desk", "ledger", "boundary", "domain", "parameters")
 """What the names of a save file's arrays begin with, up to the first dot."""
 
-FINITE = ("desk", "contexts")
+FINITE = ("desk",)
 """Those that never hold an infinite number: what was given or decided."""
 
 CLOSE = 1e-6
@@ -58,7 +58,6 @@ class SessionFacts(TypedDict, total=False):
     names: list[str]
     alarms: dict[str, int]
     sizes: Sequence[float]
-    contexts: list[str]
     engine: str
     compiled: int | None
     ledger: LedgerFacts
@@ -87,7 +86,6 @@ class SessionImage(NamedTuple):
     rounds: int
     totals: RunningTotals
     log: WarningLog
-    contexts: Contexts
     engine: str
     compiled: int | None
     limits: Limits
@@ -127,7 +125,6 @@ def packed(session: SessionImage) -> dict[str, Array]:
         "timeout": pending.timeout,
         "alarms": session.log.rounds,
         "sizes": session.log.sizes,
-        "contexts": list(session.contexts.last),
         "engine": session.engine,
         "compiled": session.compiled,
     }
@@ -139,9 +136,6 @@ def packed(session: SessionImage) -> dict[str, Array]:
         facts["names"] = list(parts.names)
     if pending.run:
         facts["run"] = pending.run
-    for i, seen in enumerate(session.contexts.last.values()):
-        more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
-        more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
     watch = session.log.watch
     if watch is not None:
         more |= {f"ledger.watch.{name}": value for name, value in records.leaves(watch).items()}
@@ -268,9 +262,6 @@ class Saved:
             fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
             cost, constraint, value = facts.get("sizes", fresh.log.sizes)  # files once did not say
             fresh.log.sizes = (float(cost), float(constraint), float(value))
-            for i, name in enumerate(facts["contexts"]):
-                seen = self.part(f"contexts.{i}.")
-                fresh.contexts.last[str(name)] = Feedback(seen["x"], float(seen["f"]), seen["df"], seen["g"], seen["dg"])
             if ledger is not None:
                 ledger.restore(self.part("ledger."), facts["ledger"])
             if boundary := self.part("boundary."):

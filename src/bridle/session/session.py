@@ -21,8 +21,7 @@ from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
 from bridle.policies.round_maps import RuleMixture
-from bridle.session import clocks, report_text, savefile
-from bridle.session.alarms import ask_again
+from bridle.session import report_text, savefile
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore
@@ -40,7 +39,7 @@ from bridle.session.rounds import HistoryEntry
 from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
-from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
+from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 if TYPE_CHECKING:
@@ -596,9 +595,7 @@ class Session(SessionVerbs, ShownSession):
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
         now = self._read(self._stand)
-        kept = now.kept._replace(
-            pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone(), contexts=now.kept.contexts.clone()
-        )
+        kept = now.kept._replace(pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone())
         own: dict[str, object] = {
             "_now": Standing(now.played, kept),
             "_compiled": None,
@@ -657,18 +654,17 @@ class DurableSession(Session):
         *,
         ticket: Ticket | int | None = None,
         partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
-        if key is None and ticket is None and modulus is None and context is None and played is None and pay is None and partial is False:
+        if key is None and ticket is None and modulus is None and played is None and pay is None and partial is False:
             self._embedded.do(self._core.observe_numbers, f, df, g, dg)
             return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
-            ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
+            ticket=ticket, partial=partial, played=played, key=key, pay=pay,
         )  # fmt: skip
 
     def ask(
@@ -704,14 +700,7 @@ class DurableSession(Session):
             self.observe(costs, g=values)
             return as_asked(points)
         x = self.decide(rules=rules, features=features, known=known, hint=hint)
-        answers = evaluated(cost, constraints, x, self.names)
-        self.observe(**as_observed(answers, len(x)))
-        t, domain = self._of(lambda session: (session.rounds, session._actions))
-        if domain is not None and self._of(lambda session: session._parts.ledger is not None):
-            times = clocks.question(t)
-            doubts = [] if times is None else ask_again(answers, x, domain, times)
-            if doubts:
-                self._embedded.do(self._core.doubt, doubts, t)
+        self.observe(**observed_at(x, cost, constraints))
         return x
 
     def warm_up(self, constraints: int | None = None) -> None:

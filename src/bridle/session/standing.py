@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from bridle.game.totals import RunningTotals
-from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.alarms import WarningLog
 from bridle.session.late_feedback import Copy, PendingRounds
 from bridle.session.ledger import Ledger
 
@@ -58,7 +58,6 @@ class Kept(NamedTuple):
     pending: PendingRounds
     ledger: Ledger | None
     log: WarningLog
-    contexts: Contexts
     next_check: float = 0.0
     next_tick: float = 0
     done: int = 0
