@@ -150,19 +150,16 @@ def test_a_round_without_a_cost_says_so_to_the_policy():
     assert session.rounds == 4
 
 
-def test_the_parts_of_a_round_that_waits_say_what_they_lack(tmp_path):
+def test_rounds_that_wait_say_what_they_lack(tmp_path):
     session = bridle.Session(bridle.policy("yuan2018-strong", bridle.Ball(2), lipschitz=3.0, modulus=2.0))
     first, second, third, fourth = (session.ask() for _ in range(4))
-    session.observe(g=0.1, dg=[1.0, 0.0], ticket=first, partial=True)
-    session.observe(f=1.0, df=[1.0, 0.0], modulus=0.0, ticket=second, partial=True)
-    session.observe(f=1.0, df=[1.0, 0.0], modulus=0.5, ticket=third, partial=True)
-    session.observe(f=1.0, df=[1.0, 0.0], ticket=fourth, partial=True)
+    session.observe(g=0.1, dg=[1.0, 0.0], ticket=first)
+    session.observe(f=1.0, df=[1.0, 0.0], g=-0.1, dg=[1.0, 0.0], modulus=0.0, ticket=second)
     session.save(tmp_path / "half.npz")
     again = bridle.Session.load(tmp_path / "half.npz")
     for each in (session, again):
-        each.forget(first)  # its cost never comes
-        for ticket in (second, third, fourth):
-            each.observe(g=-0.1, dg=[1.0, 0.0], ticket=ticket)
+        for ticket, about in ((third, {"modulus": 0.5}), (fourth, {})):
+            each.observe(f=1.0, df=[1.0, 0.0], g=-0.1, dg=[1.0, 0.0], ticket=ticket, **about)
         copies = [copy.costs for copy in each._settled().pending.copies]
         assert copies == [
             UnlikeTold(blank=1.0, struck=1.0, lacking=-1.0, short=1.0, share=1.0),

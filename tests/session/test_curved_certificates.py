@@ -199,8 +199,7 @@ def test_the_modulus_of_late_feedback_counts_at_its_own_decision():
     session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)))
     first = session.ask()
     session.observe(f=0.0, df=[1.0, 0.0])
-    session.observe(f=0.0, df=[0.0, 1.0], modulus=2.0, ticket=first, partial=True)
-    session.observe(g=-1.0, dg=[0.0, 1.0], ticket=first, partial=True)
+    session.observe(f=0.0, df=[0.0, 1.0], g=-1.0, dg=[0.0, 1.0], modulus=2.0, ticket=first)
     curved = session._settled().ledger.complete().curved
     assert curved.modulus == 2.0
     np.testing.assert_allclose(curved.pull, 2.0 * first.x)
@@ -265,7 +264,7 @@ def test_damaged_moduli_are_refused(name, value):
     ledger.take(Feedback(np.zeros(2), 0.0, np.ones(2), np.zeros(1), np.zeros((1, 2)), 1.0), 1)
     arrays, facts = ledger.saved()
     fresh = Ledger(bridle.Ball(2), 2)
-    fresh.restore({key: np.asarray(each, dtype=float) for key, each in arrays.items()}, facts)
+    fresh.restore({key: np.asarray(each, dtype=float) for key, each in arrays.items()}, facts, 1)
     assert fresh.complete().curved.modulus == 1.0
     with pytest.raises(ValueError, match=name.partition(".")[0]):
-        Ledger(bridle.Ball(2), 2).restore({key: np.asarray(each, dtype=float) for key, each in {**arrays, name: value}.items()}, facts)
+        Ledger(bridle.Ball(2), 2).restore({key: np.asarray(each, dtype=float) for key, each in {**arrays, name: value}.items()}, facts, 1)

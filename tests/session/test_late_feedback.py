@@ -117,29 +117,7 @@ def test_a_ticket_is_used_once():
     assert session.rounds == 1
 
 
-# --- parts ----------------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", [("cost", "limit"), ("limit", "cost")])
-@pytest.mark.parametrize("late", ["copies", "pool"])
-def test_cost_and_constraints_may_come_apart(order, late):
-    whole, apart = start(late=late), start(late=late)
-    parts = {"cost": COST, "limit": LIMIT}
-    seen: list[Any] = []
-    apart.history = seen.append
-    a, b = whole.ask(), apart.ask()
-    whole.observe(**COST, **LIMIT, ticket=a)
-    apart.observe(**parts[order[0]], ticket=b, partial=True)
-    assert (apart.rounds, apart.pending, seen) == (0, 1, [])
-    apart.observe(**parts[order[1]], ticket=b, partial=order[0] == "cost")  # complete either way
-    assert (apart.rounds, apart.pending, apart.cost, apart.ccv) == (whole.rounds, 0, whole.cost, whole.ccv)
-    assert (seen[0]["f"], seen[0]["g"].tolist()) == (0.3, [0.1])
-    if late == "copies":  # the copy is told when all has come, so nothing is different
-        assert_identical(snapshot(whole), snapshot(apart))
-    assert apart.certificate().regret == pytest.approx(whole.certificate().regret)
-
-
-def test_a_record_without_a_part_says_that_there_is_none_unless_it_is_partial():
+def test_a_record_without_a_part_says_that_there_is_none():
     session = start()
     session.observe(**COST, ticket=session.ask())
     session.observe(**LIMIT, ticket=session.ask())
@@ -147,43 +125,25 @@ def test_a_record_without_a_part_says_that_there_is_none_unless_it_is_partial():
     assert (session.rounds, session.dropped) == (3, (0, 0))
 
 
-def test_parts_that_do_not_fit_are_errors_and_change_nothing(tmp_path):
-    session = start()
-    ticket = session.ask()
-    session.observe(**COST, ticket=ticket, partial=True)
-    before = saved(session, tmp_path)
-    for record, message in (
-        ({**COST, "ticket": ticket}, "ticket 1 has had the cost already"),
-        ({**COST, **LIMIT, "ticket": ticket}, "ticket 1 has had the cost already"),
-        ({"ticket": ticket, "partial": True}, "partial must come with a cost"),
-        ({**COST, "partial": True}, "partial must be given with a ticket"),
-    ):
-        with pytest.raises(bridle.InputError, match=message):
-            session.observe(**record)
-        assert saved(session, tmp_path) == before
-    session.observe(**LIMIT, ticket=ticket)
-    assert (session.rounds, session.dropped) == (1, (0, 0))
-
-
 # --- what never comes -----------------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_forgotten_is_charged():
     session = start("sinha2024")
-    full, half = session.ask(), session.ask()
-    session.observe(0.3, [0.6, 0.0], ticket=half, partial=True)
+    first, second, third = session.ask(), session.ask(), session.ask()
+    session.observe(0.3, [0.6, 0.0], ticket=second)
     before = session.bound()
-    session.forget(full)
-    session.forget(half)
-    assert (session.rounds, session.pending, session.dropped) == (1, 0, (1, 2))
+    session.forget(first)
+    session.forget(third)
+    assert (session.rounds, session.pending, session.dropped) == (1, 0, (2, 2))
     found = session.certificate()
     assert found.charge.declared
-    assert (found.charge.regret, found.charge.ccv) == (2.0, 4.0)  # G D = 2 each
+    assert (found.charge.regret, found.charge.ccv) == (4.0, 4.0)  # G D = 2 each
     after = session.bound()
     assert before.regret is not None
     alone = session.policy.bound({"lipschitz": 0.6, "diameter": 2.0, "feasible": np.zeros(2)}, 1.0)
-    assert (after.regret, after.ccv) == (alone.regret + 2.0, alone.ccv + 4.0)
-    assert "Dropped: 1 cost and the constraints of 2 rounds never came" in session.report()
+    assert (after.regret, after.ccv) == (alone.regret + 4.0, alone.ccv + 4.0)
+    assert "Dropped: 2 costs and the constraints of 2 rounds never came" in session.report()
     assert "the Lipschitz constant given" in session.report()
 
 
@@ -404,18 +364,6 @@ def test_the_late_learner_runs_on_every_engine_and_in_sweeps():
     assert bridle.regret(late) <= policy.bound(problem.constants, 300).regret
 
 
-def test_parts_fed_to_a_pool_count_as_two():
-    session = start("sinha2024", delay=5, late="pool")
-    a, b = session.ask(), session.ask()
-    session.observe(**COST, ticket=a, partial=True)
-    session.observe(**COST, ticket=b, partial=True)
-    session.observe(**LIMIT, ticket=a)
-    session.observe(**LIMIT, ticket=b)
-    assert session._settled().pending.copies[0].updates == 4
-    assert session._settled().pending.outstanding == 5
-    assert session.bound().regret is not None
-
-
 class Alone:
     """A policy's record without what lets its copies learn from each other."""
 
@@ -509,12 +457,8 @@ def test_rounds_that_wait_are_saved_and_go_on_bit_for_bit(name, late, tmp_path):
                     continue
                 x, a, c = session._settled().pending.waiting[number].x, rng.uniform(-0.5, 0.5, 3), rng.uniform(-0.5, 0.5, 3)
                 parts: list[dict[str, Any]] = [{"f": float(c @ x), "df": c}, {"g": [float(a @ x) - 0.02, -1.0], "dg": [a, c]}]
-                seen = session._settled().pending.waiting[number]
-                if seen.cost is not None:
-                    session.observe(**parts[1], ticket=number)
-                elif rng.random() < 0.3:
-                    session.observe(**parts[0], ticket=number, partial=True)
-                    waiting.append(number)
+                if rng.random() < 0.3:
+                    session.observe(**parts[0], ticket=number)
                 elif rng.random() < 0.1:
                     session.forget(number)
                 else:
@@ -556,7 +500,6 @@ ANYTHING: st.SearchStrategy[Any] = st.one_of(
         {},
         optional={
             "f": ANYTHING, "df": ANYTHING, "g": ANYTHING, "dg": ANYTHING, "modulus": ANYTHING, "ticket": ANYTHING,
-            "partial": st.booleans(),
         },
     ),
     st.sampled_from(["copies", "pool"]),
@@ -566,7 +509,7 @@ def test_any_record_that_is_refused_leaves_everything_as_it_was(tmp_path_factory
     session = start(late=late)
     session.observe(**COST, **LIMIT)
     tickets = [session.ask() for _ in range(3)]
-    session.observe(**COST, ticket=tickets[0], partial=True)
+    session.observe(**COST, ticket=tickets[0])
     before, message = saved(session, folder), None
     try:
         with warnings.catch_warnings():
@@ -600,29 +543,6 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
     assert saved(session, tmp_path) == before
     session.observe(**COST, **LIMIT, ticket=ticket)
     assert session.rounds == 1
-
-
-def test_costs_that_wait_for_their_constraints_are_no_contradiction():
-    """The policy's own proof is about the rounds that it was fed with."""
-    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1), halfspace=False, V=0.1), x1=[1.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(320):
-            x = session.decide()
-            session.observe(f=-x[0], df=[-1.0], g=x[0] + 1.0, dg=[1.0])  # -1 is feasible
-            ticket = session.ask()
-            session.observe(f=ticket.x[0], df=[1.0], ticket=ticket, partial=True)
-
-
-def test_the_bound_on_squares_is_about_the_rounds_that_were_fed():
-    session = bridle.Session(bridle.policy("anytime", bridle.Box(-1, 1, dim=1)), x1=[1.0])
-    for _ in range(5):
-        x = session.decide()
-        session.observe(f=-x[0], df=[-1.0], g=x[0] + 1.0, dg=[1.0])
-    before = session.certificate().squared_bound
-    ticket = session.ask()
-    session.observe(f=0.0, df=[1.0], ticket=ticket, partial=True)
-    assert session.certificate().squared_bound >= before
 
 
 # --- whose ticket it is -----------------------------------------------------------------------------------------------------------------

@@ -74,15 +74,6 @@ def parts_of(session: bridle.Session, configured: Any = None) -> SessionParts:
     return parts if configured is None else parts._replace(configured=configured)
 
 
-def waiting(session: bridle.Session, cost: bool, limits: bool) -> None:
-    """One more round that has begun, of which a part has come."""
-    ticket = session.ask()
-    if cost:
-        session.observe(f=0.0, df=[0.0, 4.0], ticket=ticket, partial=True)
-    if limits:
-        session.observe(g=0.75, dg=[1.0, 0.0], ticket=ticket, partial=True)
-
-
 # --- what is assumed --------------------------------------------------------------------------------------------------------------------
 
 
@@ -131,31 +122,25 @@ def test_the_longest_gradient_of_what_lipschitz_is_about():
 
 
 def test_what_an_action_can_gain():
-    """3 rounds of 3 u_1 on a disk of radius 2: 18. A cost of length 4 that waits for its constraints may hide 4 D; one that moves 36."""
+    """3 rounds of 3 u_1 on a disk of radius 2: 18; of an action that moves 36."""
     session = session_of(Proving())
     parts = parts_of(session)
     assert parts.gain(parts.ledger) == near(18.0)
     assert parts._replace(configured=Theorem(drift=1.0)).gain(parts.ledger) == near(36.0)
-    waiting(session, cost=True, limits=False)
-    waiting(session, cost=False, limits=True)
+    session.observe(f=0.0, df=[0.0, 4.0], ticket=session.ask())
     parts = parts_of(session)
-    assert parts.gain(parts.ledger) == near(2.0 * sqrt(9.0**2 + 4.0**2) + 4.0 * 4.0)
-    pool = session_of(Proving(), late="pool")
-    waiting(pool, cost=True, limits=False)
-    parts = parts_of(pool)
     assert parts.gain(parts.ledger) == near(2.0 * sqrt(9.0**2 + 4.0**2))
 
 
 def test_the_most_that_squares_can_be():
-    """The proof is asked with the sum of |grad f|^2 and the gain; D^2 = 16 more for every round whose constraints it has not used."""
+    """The proof is asked with the sum of |grad f|^2 and the gain; D^2 = 16 more for every round that was lost."""
     policy = Proving(squares=5.0)
     session = session_of(policy)
     parts = parts_of(session)
     assert parts.squared_bound(parts.ledger) == near(5.0)
     assert policy.asked[-1] == (near(27.0), near(18.0))
-    waiting(session, cost=False, limits=True)
-    waiting(session, cost=False, limits=True)
-    waiting(session, cost=True, limits=False)
+    session.forget(session.ask())
+    session.forget(session.ask())
     parts = parts_of(session)
     assert parts.squared_bound(parts.ledger) == near(5.0 + 2.0 * 16.0)
     for squares, expected in ((None, None), (nan, -inf), (inf, inf)):
@@ -186,7 +171,7 @@ def test_a_lost_round_adds_to_what_squares_can_be():
     session = session_of(Proving(squares=5.0))
     session.forget(session.ask())
     parts = parts_of(session)
-    assert tuple(parts.pending.lost) == (1, 1)
+    assert parts.pending.lost == 1
     assert parts.squared_bound(parts.ledger) == near(5.0 + 16.0)
 
 
@@ -229,29 +214,16 @@ def test_what_a_dropped_round_may_add():
     session = session_of(Proving())
     assert parts_of(session).charge() == (0.0, 0.0, True)
     session.forget(session.ask())
-    second = session.ask()
-    session.observe(g=-1.0, dg=[0.0, 0.5], ticket=second, partial=True)
-    session.forget(second)
+    session.forget(session.ask())
     parts = parts_of(session)
-    assert tuple(parts.pending.lost) == (2, 1)
-    assert parts.charge() == (near(2 * 3.0 * 4.0), near(0.5 * 4.0), False)
-    for told, expected in ((5.0, (40.0, 20.0, True)), (1.0, (24.0, 4.0, True))):
+    assert parts.pending.lost == 2
+    assert parts.charge() == (near(2 * 3.0 * 4.0), near(2 * 0.5 * 4.0), False)
+    for told, expected in ((5.0, (40.0, 40.0, True)), (1.0, (24.0, 8.0, True))):
         assert parts._replace(configured=Theorem(lipschitz=told)).charge() == near(expected)
     parts = parts._replace(configured=Theorem(lipschitz=5.0))
     only = parts._replace(record=Proving(only_limits=True))  # what was declared is about the constraints alone
-    assert only.charge() == (near(24.0), near(20.0), False)
+    assert only.charge() == (near(24.0), near(40.0), False)
     assert parts._replace(ledger=None).charge() == (0.0, 0.0, True)
-
-
-def test_a_charge_for_constraints_alone():
-    session = session_of(Proving(only_limits=True))
-    ticket = session.ask()
-    session.observe(f=0.0, df=[3.0, 0.0], ticket=ticket, partial=True)
-    session.forget(ticket)
-    parts = parts_of(session)
-    assert tuple(parts.pending.lost) == (0, 1)
-    assert parts.charge() == (0.0, near(2.0), False)
-    assert parts._replace(configured=Theorem(lipschitz=5.0)).charge() == (0.0, near(20.0), True)
 
 
 # --- the theorem ------------------------------------------------------------------------------------------------------------------------
@@ -298,7 +270,7 @@ def test_the_theorem_is_asked_with_what_was_told_and_what_was_seen():
 
 
 def test_the_bounds_of_copies_and_charges_add_up():
-    """Of two copies; a dropped round adds 3 D to regret and 2 to violation, and one whose cost is still to come its violation of 3/4."""
+    """Of two copies; a dropped round adds 3 D to regret and 2 to violation."""
     session = session_of(Proving())
     first, second = session.ask(), session.ask()
     for ticket in (second, first):
@@ -308,22 +280,12 @@ def test_the_bounds_of_copies_and_charges_add_up():
     found = bound_of(session, theorem)
     assert sorted(t for _, t in theorem.asked) == [1.0, 4.0]
     assert found == Bound(near(11.0 + 12.0), near(22.0 + 2.0), soft=near(33.0 + 2.0), why="so it is")
-    waiting(session, cost=False, limits=True)
     theorem = Theorem(Bound(10.0, 20.0, soft=30.0), Bound(1.0, None, soft=3.0))
     found = bound_of(session, theorem)
-    assert (found.ccv, found.soft) == (None, near(33.0 + 4.0 + 0.75))  # the slope of 1 is the steepest now
+    assert (found.ccv, found.soft) == (None, near(33.0 + 2.0))
     assert found.regret == near(23.0)
     none = bound_of(session, Theorem(Bound(None, 20.0)))
     assert (none.regret, none.soft) == (None, None)
-
-
-def test_the_violation_ahead_is_that_of_the_worst_constraint_of_each_round():
-    parts = parts_of(session_of(Proving()))
-    rounds = [None, [0.75, -2.0], [-3.0, -1.0], [0.25, 0.5]]
-    parts.pending.waiting = {i: SimpleNamespace(limits=None if g is None else SimpleNamespace(g=np.array(g))) for i, g in enumerate(rounds)}
-    assert parts._violation_ahead() == 0.75 + 0.5
-    parts.pending.late = "pool"  # then the policy has been told
-    assert parts._violation_ahead() == 0.0
 
 
 def test_no_bound_is_below_what_has_happened():
@@ -378,7 +340,7 @@ def test_late_feedback_is_allowed_for_as_many_rounds_as_was_told():
     assert parts.pending.astray
     assert (parts.own_regret(), parts.squared_bound(parts.ledger)) == (None, None)
     assert parts._void() == "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-    outstanding = parts.pending.outstanding
+    outstanding = parts.pending.most
     assert parts._replace(configured=Theorem(delay=float(outstanding)))._void() == ""
     words = f"{outstanding} other rounds were waiting, and the policy was made for {outstanding - 1}"
     assert parts._replace(configured=Theorem(delay=outstanding - 1.0))._void() == words
@@ -408,7 +370,7 @@ def test_a_file_too_old_to_tell_of_moduli_ends_bounds_that_rest_on_one():
 def test_every_figure_of_a_certificate():
     session = session_of(Proving(regret=100.0, squares=5.0, price=lambda state: [0.5]))
     session.observe(f=2.0, df=[0.0, 0.0], g=-0.5, dg=[0.0, 0.5])
-    waiting(session, cost=False, limits=False)
+    session.ask()
     found = session.certificate()
     assert (found.rounds, found.since, found.pending, found.dropped) == (4, 0, 1, (0, 0))
     assert (found.cost, found.ccv, found.violated) == (2.0, near(0.75), 3)

@@ -46,13 +46,6 @@ def test_what_was_seen_of_curvature_is_passed_on_where_a_modulus_was_told():
     assert "curvature" not in asked(plain)
 
 
-def test_a_constraint_that_holds_while_its_cost_is_to_come_takes_nothing_off():
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
-    for g in (-0.75, 0.25):
-        session.observe(g=g, dg=[0.0, 1.0], ticket=session.ask(), partial=True)
-    assert session._settled().complete()._violation_ahead() == 0.25
-
-
 def test_where_nothing_is_feasible_no_proof_and_no_witness_is_given():
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
     session.observe(f=0.0, df=[1.0, 0.0], g=0.5, dg=[0.0, 1.0])

@@ -197,7 +197,7 @@ def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) ->
         notes, g = RoundNotes(core, hosted), plain(body.g)
         applied = core.observe(
             body.f, plain(body.df), g, plain(body.dg), body.modulus,
-            ticket=body.ticket, partial=body.partial, played=body.played, pay=body.pay, key=key,
+            ticket=body.ticket, played=body.played, pay=body.pay, key=key,
             answer=None if key is None and body.ticket is None else notes.answer,
         )  # fmt: skip
         told = applied.answer or notes.answer()

@@ -26,7 +26,7 @@ rounds
 
     POST .../decide   [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {x, round}
     POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, points?, key?}  -> {ticket, x}
-    POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, partial?, played?, pay?: {GATE: amount}, key?}
+    POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, played?, pay?: {GATE: amount}, key?}
                                  -> {round, next: x, or null where decide has to be asked first}
     POST .../forget   [observe]  {ticket}                                            -> {round, next}
     POST .../batch    [as its events need]  {events: [{kind: "observe" | "ask" | "forget" | "decide", ...}], key?}

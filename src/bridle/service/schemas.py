@@ -63,7 +63,6 @@ class ObserveBody(Struct, forbid_unknown_fields=True):
     dg: Numbers = None
     modulus: Numbers = None
     ticket: TicketNumber | None = None
-    partial: bool = False
     played: Numbers = None
     pay: dict[str, Number] | None = None
     key: Key | None = None

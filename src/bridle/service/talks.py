@@ -138,16 +138,14 @@ def said_record(record: Mapping[str, object]) -> Body:
     """A record of an observation: what was given of it, numbers as lists."""
     body: Body = {}
     for name, value in record.items():
-        if value is None or (name == "partial" and value is False):
+        if value is None:
             continue
         if name in ("f", "df", "g", "dg", "modulus", "played"):
             body[name] = _numbers(name, value)  # type: ignore[arg-type]
         elif name == "ticket":
             body[name] = ticket_number(value)
-        elif name == "pay":
-            body[name] = _plain(value, name)
         else:
-            body[name] = value
+            body[name] = _plain(value, name)
     return body
 
 
@@ -278,7 +276,6 @@ class SessionTalks:
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
         played: Numbers = None,
         pay: Mapping[str, float] | None = None,
         key: str | None = None,
@@ -289,7 +286,7 @@ class SessionTalks:
         """
         silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
         values: Body = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
-        record = values | {"ticket": ticket, "partial": partial, "played": played, "pay": pay}
+        record = values | {"ticket": ticket, "played": played, "pay": pay}
         yield from self._event("/observe", said_record(record), key)
 
     def forget(self, ticket: Ticket | int, *, key: str | None = None) -> Talk[None]:

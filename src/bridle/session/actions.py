@@ -162,7 +162,7 @@ class SessionActions(SessionRounds):
             return
         self._stand()
         pending = self._now.own_pending()
-        turn, front = self._turn(), pending.front
+        turn, front = self.rounds, pending.front
         if (
             last is not None
             and last.before is not None
@@ -333,7 +333,6 @@ class SessionActions(SessionRounds):
         dg: Numbers,
         modulus: Numbers,
         ticket: Ticket | int | None,
-        partial: object,
         played: Numbers,
     ) -> tuple[ArrayLike, Numbers, Numbers, Numbers]:
         """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""
@@ -350,8 +349,6 @@ class SessionActions(SessionRounds):
             moved = x is not y and bool((x != y).any())
             read = seen
             if moved:
-                if partial is not False:
-                    raise InputError("partial cannot be given where something else was played than was decided: give the round as a whole")
                 read = seen._replace(x=y, f=float(seen.f) + float(seen.df @ (y - x)), g=seen.g + seen.dg @ (y - x))
             if map is not None:
                 read = read._replace(x=w, df=map.pull(read.df), dg=map.pull(read.dg))
@@ -361,7 +358,7 @@ class SessionActions(SessionRounds):
             after = after._replace(past=(*memory.past, frozen(seen))[-REMEMBERED:], states=through.learn(memory.states, terms, seen))
         elif terms is not None and isinstance(through, AffineFeatures):
             after = after._replace(scale=through.scale_of(terms, memory.scale))
-        self._boundary = boundary._replace(seen=seen, turn=self._turn(), before=memory, after=after)
+        self._boundary = boundary._replace(seen=seen, turn=self.rounds, before=memory, after=after)
         cost = (0.0, None) if df is None else (float(read.f), read.df)
         return (*cost, None, None) if g is None else (*cost, read.g, read.dg)
 
@@ -386,11 +383,11 @@ class SessionActions(SessionRounds):
         boundary = self._boundary
         if boundary is None:
             return Memory()
-        return boundary.before if boundary.turn == self._turn() else boundary.after
+        return boundary.before if boundary.turn == self.rounds else boundary.after
 
     def _undo(self) -> None:
         """Forget an observation that was refused."""
-        if self._boundary is not None and self._boundary.turn == self._turn():
+        if self._boundary is not None and self._boundary.turn == self.rounds:
             self._boundary = self._boundary._replace(after=self._boundary.before)
 
     def _charge(self) -> Moved:

@@ -73,9 +73,6 @@ OBSERVE = int(events.OBSERVE)
 
 BROKEN_OFF = "an event was broken off while it was applied"
 
-FORGOTTEN = 0xFF
-"""Which part of a round is given up with it, in the keys of tickets: all of it."""
-
 
 class KeyConflict(InputError):
     """One key for two things."""
@@ -307,7 +304,6 @@ class DurableCore(ReplayedSession):
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
@@ -325,13 +321,12 @@ class DurableCore(ReplayedSession):
             and played is None
             and pay is None
             and answer is None
-            and partial is False
             and self.changes.planes is None
             and not self.session._tries
         ):
             return self.observe_numbers(f, df, g, dg)
         if self.session._tries:
-            extras = {"df": df, "dg": dg, "modulus": modulus, "partial": partial, "played": played}
+            extras = {"df": df, "dg": dg, "modulus": modulus, "played": played}
             refuse_extras(self.session._called, **extras)
             f, g = rows_of(self.session._tries, f, g)
         identity, payload, request = None if key is None else events.key_of(key), b"", b""
@@ -339,12 +334,12 @@ class DurableCore(ReplayedSession):
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
             try:
-                payload = self._written(f, df, g, dg, modulus, ticket, partial, played)
+                payload = self._written(f, df, g, dg, modulus, ticket, played)
                 request = payload + b"".join(events.facts(each._replace(asked=())._asdict()) for each in payments)
             except (InputError, TypeError, OverflowError) as wrong:
                 identity, payload, unwritten = None, b"", wrong  # the session will say what is wrong with it
             else:
-                identity = events.ticket_key(int(ticket), payload[1]) if identity is None and ticket is not None else identity
+                identity = events.ticket_key(int(ticket), events.OBSERVE) if identity is None and ticket is not None else identity
         if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
         if self.changes.planes is not None and ticket is None and not self.session._is_said():
@@ -357,7 +352,7 @@ class DurableCore(ReplayedSession):
         self.stale = BROKEN_OFF
         try:
             rows = [self.purse.pay(each) for each in payments]
-            session.observe(f, df, values, dg, modulus, ticket=ticket, partial=partial, played=played)
+            session.observe(f, df, values, dg, modulus, ticket=ticket, played=played)
         except BaseException as wrong:
             if not getattr(wrong, "counted", False):
                 for name, account in reversed(stood):
@@ -373,7 +368,7 @@ class DurableCore(ReplayedSession):
             self._row(events.PAY, events.facts(each._asdict()), None, b"", json.dumps(counted).encode(), self.purse.standing(each.name))
             for each, counted in zip(payments, rows, strict=True)
         ]
-        payload = payload or self._written(f, df, g, dg, modulus, ticket, partial, played)
+        payload = payload or self._written(f, df, g, dg, modulus, ticket, played)
         row = self._row(events.OBSERVE, payload, identity, request, None if answer is None else answer(session))
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
@@ -426,7 +421,7 @@ class DurableCore(ReplayedSession):
             problem = wrong
         try:
             payload = events.facts({"ticket": int(ticket)})
-            identity = events.ticket_key(int(ticket), FORGOTTEN)
+            identity = events.ticket_key(int(ticket), events.FORGET)
         except (TypeError, ValueError, OverflowError):
             raise self._counted(problem or AssertionError("a ticket without a number")) from None
         if problem is not None and isinstance(problem, InputError) and not getattr(problem, "counted", False):

@@ -60,7 +60,7 @@ DIGEST, BODY = Struct("<II"), Struct("<IIBBxxIIIqdd")
 """What a body begins with, and what that of an observation begins with as a whole."""
 
 VERSION = 2
-COST, LIMITS, PLAYED, TICKET, PARTIAL, MODULUS, TRIED = (1 << i for i in range(7))
+COST, LIMITS, PLAYED, TICKET, MODULUS, TRIED = (1 << i for i in range(6))
 BOTH = COST | LIMITS
 
 
@@ -73,7 +73,6 @@ class Observed(TypedDict, total=False):
     dg: Array
     modulus: float
     ticket: int
-    partial: bool
     played: Array
 
 
@@ -98,7 +97,6 @@ def observation(
     dg: Numbers = None,
     modulus: Numbers = None,
     ticket: Ticket | int | None = None,
-    partial: bool = False,
     played: Numbers = None,
 ) -> bytes:
     """The payload of an observation; one that no session would take may be an `InputError` here already."""
@@ -124,8 +122,6 @@ def observation(
         parts.append(at.tobytes())
     if ticket is not None:
         number, flags = int(ticket), flags | TICKET
-    if partial:
-        flags |= PARTIAL
     parts[0] = HEAD.pack(VERSION, flags, d, k, p, number, cost, curved)
     return b"".join(parts)
 
@@ -167,7 +163,7 @@ def observed(payload: bytes, at: int = 0) -> Observed:
     if flags & MODULUS:
         said["modulus"] = modulus
     if flags & TICKET:
-        said["ticket"], said["partial"] = number, bool(flags & PARTIAL)
+        said["ticket"] = number
     return said
 
 
@@ -294,9 +290,9 @@ def shown_key(key: bytes) -> str:
     return f"key {validate.show(key[1:].decode(errors='replace'))}"
 
 
-def ticket_key(number: int, part: int) -> bytes:
-    """The identity of the feedback of a round that waits: its number, and which part of it this is."""
-    return OWN + number.to_bytes(8, "little", signed=True) + bytes([part])
+def ticket_key(number: int, kind: EventKind) -> bytes:
+    """The identity of what happens to a round that waits: its number, and whether it is observed or given up."""
+    return OWN + number.to_bytes(8, "little", signed=True) + bytes([kind])
 
 
 def request_of(kind: int, payload: bytes) -> bytes:

@@ -166,7 +166,7 @@ class Ledger:
 
     @property
     def rounds_read(self) -> int:
-        """How many rounds this ledger has read in batches itself."""
+        """How many rounds were read in batches."""
         return self._batches.rounds
 
     @property
@@ -533,8 +533,8 @@ class Ledger:
             "conflict": None if self.conflict is None else cast("ConflictFacts", self.conflict._asdict()),
         }
 
-    def restore(self, arrays: dict[str, Array], facts: LedgerFacts) -> None:
-        """Be as the ledger was that gave these."""
+    def restore(self, arrays: dict[str, Array], facts: LedgerFacts, rounds: int) -> None:
+        """Be as the ledger was that gave these after so many rounds."""
         own = (self.counted.sums, self.counted.limits)
         for name, leaf in records.leaves(own).items():
             if np.shape(leaf) != arrays[name].shape:
@@ -550,13 +550,13 @@ class Ledger:
         self.halfspaces.restore(_under("cuts.", arrays))
         self.witness, self.since = arrays.get("witness"), int(facts["since"])
         idle, self.patience = map(int, facts["idle"])
-        self._batches = BatchesRead(counted, idle, 0)
+        self._batches = BatchesRead(counted, idle, rounds - len(arrays.get("open.rows", ())))
         self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
         self.told = bool(facts.get("told", False))  # as above: then there is one more look
         proof = facts["conflict"]
         if proof is not None:
-            rounds, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
-            self.conflict = Conflict(rounds, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
+            blamed, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
+            self.conflict = Conflict(blamed, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
         # Files of schema 2 held no search at first: it was over within its round.
         self.searching = restored_search(_under("searching.", arrays), len(sums.a))
         self.reduction = restored_reduction(_under("reduction.", arrays), len(sums.a))

@@ -116,11 +116,9 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int,
     _check_sizes(ledger, log, t)
     delay = parts.parameter("delay")
     counts = hasattr(parts.record, "update_late")  # such a policy is told who waits, and needs no promise
-    if pending.astray and delay is not None and pending.outstanding > delay and not counts:
-        message = (
-            f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
-        )
-        log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.outstanding))
+    if pending.astray and delay is not None and pending.most > delay and not counts:
+        message = f"{pending.most} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
+        log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.most))
     absurd = None if ledger.conflict is not None else parts.absurd(squares_too=due.ranking)
     if absurd is not None:
         log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)

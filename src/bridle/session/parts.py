@@ -137,7 +137,6 @@ class SessionParts(NamedTuple):
         if ledger is None:
             return None
         own, squares = parts.own_proof()
-        costs, limits = self.pending.lost
         return Certificate(
             rounds=rounds,
             since=ledger.since,
@@ -154,7 +153,7 @@ class SessionParts(NamedTuple):
             conflict=parts.conflict,
             witness=None if self.noisy or self.sometimes else ledger.met(),
             pending=len(self.pending.waiting),
-            dropped=(costs, limits),
+            dropped=(self.pending.lost, self.pending.lost),
             charge=parts.charge(),
             bound=parts.bound(totals, constraints),
             alarms=tuple(alarms.items()),
@@ -209,14 +208,9 @@ class SessionParts(NamedTuple):
     def gain(self, ledger: Ledger) -> float:
         """The most that any action loses against what was played in the rounds that the policy was fed with.
 
-        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D. An
-        action that moves may lose that much in every round.
+        An action that moves may lose as much as the gradient's length times D in every round.
         """
-        if self.moving:
-            return ledger.counted.sums.lengths * ledger.domain.diameter
-        waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
-        ahead = [each.cost.df for each in waiting if each.cost is not None]
-        return ledger.gain() + ledger.domain.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
+        return ledger.counted.sums.lengths * ledger.domain.diameter if self.moving else ledger.gain()
 
     def squared_bound(self, ledger: Ledger) -> float | None:
         """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
@@ -231,19 +225,17 @@ class SessionParts(NamedTuple):
             total = _total([self.record.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
         if total is None or isnan(total):
             return None if total is None else -inf
-        # The ledger also has the constraints of rounds that wait for their costs, or that the policy could not use.
-        unfed = self.pending.lost[1] + sum(each.limits is not None for each in self.pending.waiting.values())
-        return total + unfed * D * D
+        return total + self.pending.lost * D * D  # a lost round may have been as far outside as that
 
     def charge(self) -> Charge:
         """What dropped rounds may add to regret and violation."""
-        costs, limits = self.pending.lost
-        if self.ledger is None or not (costs or limits):
+        lost = self.pending.lost
+        if self.ledger is None or not lost:
             return Charge()
         declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.counted.sums
         of_costs = None if getattr(self.record, "only_limits", False) else declared
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
-        return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
+        return Charge(lost * cost * D, lost * limit * D, of_costs is not None and declared is not None)
 
     def bound(self, totals: RunningTotals, constraints: int) -> Bound:
         """`promise`, unless the totals are beyond what it allows: then an assumption is broken, and it says nothing of this run."""
@@ -268,12 +260,11 @@ class SessionParts(NamedTuple):
             for copy in self.played
         ]
         charge = self.charge()
-        added = charge.ccv + self._violation_ahead()
         regret, ccv, soft = (_total([getattr(each, name) for each in bounds]) for name in ("regret", "ccv", "soft"))
         return Bound(
             None if regret is None else regret + charge.regret,
-            None if ccv is None else ccv + added,
-            soft=None if soft is None else soft + added,
+            None if ccv is None else ccv + charge.ccv,
+            soft=None if soft is None else soft + charge.ccv,
             why=next((each.why for each in bounds if each.why), ""),
         )
 
@@ -291,11 +282,6 @@ class SessionParts(NamedTuple):
             if measured is not None and most is not None and measured > most + rounding:
                 return Bound(why=f"the violation so far, {measured:.6g}, is more than the theorem allows: an assumption does not hold")
         return None
-
-    def _violation_ahead(self) -> float:
-        """The violation of rounds whose constraints were counted while the policy still waits for their costs."""
-        waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
-        return sum(max(0.0, float(each.limits.g.max())) for each in waiting if each.limits is not None)
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
@@ -318,8 +304,8 @@ class SessionParts(NamedTuple):
             return ""
         if allowed is None:
             return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-        late = f"{pending.outstanding} other rounds were waiting, and the policy was made for {allowed:g}"
-        return late if pending.outstanding > allowed else ""
+        late = f"{pending.most} other rounds were waiting, and the policy was made for {allowed:g}"
+        return late if pending.most > allowed else ""
 
 
 def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:

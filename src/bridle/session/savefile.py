@@ -91,7 +91,6 @@ class SessionImage(NamedTuple):
     limits: Limits
     boundary: Boundary | None = None
     memory: Memory = Memory()
-    turn: int = 0
 
 
 def save(path: str | PathLike[str], session: SessionImage) -> None:
@@ -145,7 +144,7 @@ def packed(session: SessionImage) -> dict[str, Array]:
     if session.boundary is not None:
         more |= {
             f"boundary.{key}": value
-            for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.turn, pending.front).items()
+            for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.rounds, pending.front).items()
         }
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     return _sealed(parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
@@ -263,7 +262,7 @@ class Saved:
             cost, constraint, value = facts.get("sizes", fresh.log.sizes)  # files once did not say
             fresh.log.sizes = (float(cost), float(constraint), float(value))
             if ledger is not None:
-                ledger.restore(self.part("ledger."), facts["ledger"])
+                ledger.restore(self.part("ledger."), facts["ledger"], rounds)
             if boundary := self.part("boundary."):
                 before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
                 edge = fresh.boundary or Boundary(None)

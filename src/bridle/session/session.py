@@ -324,7 +324,7 @@ class Session(SessionVerbs, ShownSession):
         return certificate
 
     def _certificate(self, nested: bool) -> Certificate | None:
-        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
+        (_, _, totals, rounds, _), kept = now = self._stand(nested)
         proof = self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
         return None if proof is None else self._as_played(proof, now)
 
@@ -457,12 +457,11 @@ class Session(SessionVerbs, ShownSession):
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
         session.unchecked = not saved.checked
         restored = saved.restore(session._image(False))
-        pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
-        taken = 0 if ledger is None else ledger.open
-        session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
+        pending, kept = session._parts.pending, session._now.kept
+        session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds), kept)
         edge = session._boundary = restored.boundary
         if edge is not None and edge.said is not None:
-            session._boundary = edge._replace(said=edge.said._replace(turn=session._turn(), front=pending.front))
+            session._boundary = edge._replace(said=edge.said._replace(turn=session.rounds, front=pending.front))
         if session.engine != "python" and restored.compiled is not None:
             with saved.checking():
                 session._compile(restored.compiled)
@@ -653,18 +652,17 @@ class DurableSession(Session):
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
-        if key is None and ticket is None and modulus is None and played is None and pay is None and partial is False:
+        if key is None and ticket is None and modulus is None and played is None and pay is None:
             self._embedded.do(self._core.observe_numbers, f, df, g, dg)
             return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
-            ticket=ticket, partial=partial, played=played, key=key, pay=pay,
+            ticket=ticket, played=played, key=key, pay=pay,
         )  # fmt: skip
 
     def ask(

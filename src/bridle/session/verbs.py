@@ -95,7 +95,6 @@ class SessionVerbs(SessionActions):
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
         played: Numbers = None,
     ) -> None:
         """Take in what was revealed at the decision: values and gradients of the cost and the constraints.
@@ -120,8 +119,6 @@ class SessionVerbs(SessionActions):
             told.
         ticket : Ticket or int, optional
             What `ask` gave: this is the feedback of that round.
-        partial : bool, default False
-            With a ticket: the other half of the feedback, the cost or the constraints, comes later.
         played : array_like of shape (d,), optional
             The action that was played in place of the decision. Values and gradients are then those at it, and so are all totals and
             certificates.
@@ -156,10 +153,10 @@ class SessionVerbs(SessionActions):
                 if self._tries:
                     refuse_extras(self._called, played=played)
                 if played is not None or self._boundary is not None:
-                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
+                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, played)
                     apart = self._counts and self._values_played() is not None
                 outcome = WRONG_TYPES
-                if not apart and ticket is None and modulus is None and partial is False and not (df is None and self._curved):
+                if not apart and ticket is None and modulus is None and not (df is None and self._curved):
                     fast = self._live
                     if fast is not None:
                         before = fast.numbers[fast.rounds_at]
@@ -179,12 +176,12 @@ class SessionVerbs(SessionActions):
                     before = self._begin() if again else self._hand_back()
                     outcome = self._play(f, df, g, dg) if again else REFUSED
                     if outcome is REFUSED:
-                        entry = self._take(f, df, g, dg, modulus, ticket, partial)
+                        entry = self._take(f, df, g, dg, modulus, ticket)
                 if self.history is not None and outcome is not REFUSED and self._live is not None:
                     entry = self._entry(self._live.feedback(), None)
                 counted = True
             except BaseException:
-                counted = before is not None and (self._turn() != before if fast is None else fast.numbers[fast.rounds_at] != before)
+                counted = before is not None and (self.rounds != before if fast is None else fast.numbers[fast.rounds_at] != before)
                 if not counted:
                     self._undo()
                 raise
@@ -274,8 +271,8 @@ class SessionVerbs(SessionActions):
     @property
     def dropped(self) -> tuple[int, int]:
         """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        costs, limits = self._now.kept.pending.lost
-        return costs, limits
+        lost = self._now.kept.pending.lost
+        return lost, lost
 
     def ask(
         self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
@@ -419,11 +416,11 @@ class SessionVerbs(SessionActions):
 
     def _image(self, nested: bool) -> SessionImage:
         """Where this session stands, as a save file holds it."""
-        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
+        (_, _, totals, rounds, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
         return SessionImage(
             self._parts_of(now), self._start, rounds, totals, kept.log, self.engine, compiled, self._limits,
-            self._boundary, self._memory(), now.played.turn,
+            self._boundary, self._memory(),
         )  # fmt: skip
 
 
