@@ -337,7 +337,6 @@ def test_changes_and_rounds_given_up_that_come_again_are_answered_as_at_first(cl
         ("limits", {"limit": "latency", "offset": 0.5, "key": "tighter"}),
         ("budget", {"gate": "march", "budget": 12.0, "key": "more"}),
         ("forget", {"ticket": post(client, name, "ask", {})["ticket"]}),
-        ("limits", {"domain": {"kind": "box", "low": 0.0, "high": 1.0, "dim": 2}, "key": "smaller"}),
     ]
     first = [post(client, name, *each) for each in asked]
     post(client, name, "decide", {})
@@ -348,13 +347,13 @@ def test_changes_and_rounds_given_up_that_come_again_are_answered_as_at_first(cl
     before = state_of(client, name)
     assert [post(client, name, *each) for each in asked] == first
     assert first[1]["left"] == 12.0
-    assert [each["round"] for each in (first[0], *first[2:])] == [0, 0, 0]
+    assert [first[0]["round"], first[2]["round"]] == [0, 0]
     assert state_of(client, name) == before
     assert before["facts"]["round"] == 1
     assert "was used before" in post(client, name, "limits", {"limit": "latency", "offset": 9.0, "key": "tighter"}, 409)["error"]
     post(client, name, "budget", {"gate": "march", "budget": 12.0, "key": "tighter"}, 409)
     notes = [each["what"] for each in client.get("/v1/audit").json()["audit"] if each["session"] == name]
-    assert sum("asked again" in note for note in notes) == 3
+    assert sum("asked again" in note for note in notes) == 2
     post(client, name, "decide", {})  # 0.25 still holds
     violated = client.get(f"/v1/sessions/{name}").json()["violations"][0]
     post(client, name, "observe", ROUND)

@@ -108,7 +108,6 @@ def test_what_is_said_again_counts_once_and_limits_may_move(tmp_path, name):
 
 
 REFUSED = {
-    "domain cannot be changed: policy bandit2 tries points": lambda s: s.change_domain(bridle.Box(0.0, 0.5, dim=3)),
     "points must be 2 for policy bandit2": lambda s: s.ask(key="k"),
     "f must be 2 numbers, one for each point": lambda s: s.observe(f=0.3, key="k"),
     "g must hold 2 rows, one for each point": lambda s: s.observe(f=[0.3, 0.1], g=[0.1]),

@@ -33,7 +33,7 @@ rounds
                                  -> {answers: [ANSWER or {error}], refused, round, next}
         The events are played in order, each as if it came alone: one that is refused changes nothing, and the others go on. With `key` K
         and an event without one, the event's is K.0, K.1, ...
-    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?} or {domain, key?}  -> {round, next}
+    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?}  -> {round, next}
     POST .../pay      [observe]  {gate, amount, key?}                                -> {counted, left, price?}
     POST .../bid      [decide]   {gate, value}                                       -> {bid, price, left}
     POST .../budget   [admin]    {gate, budget, rounds?, key?}                       -> GATE

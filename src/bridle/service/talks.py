@@ -329,10 +329,6 @@ class SessionTalks:
         told = {name: validate.number(name, value) for name, value in numbers.items() if value is not None}
         yield from self._event("/limits", {"limit": limit, **told}, key)
 
-    def change_domain(self, domain: Domain | Mapping[str, object], *, key: str | None = None) -> Talk[None]:
-        """Keep decisions in a part of the domain from now on, as `DurableSession.change_domain` (scope admin)."""
-        yield from self._event("/limits", {"domain": said_domain(domain)}, key)
-
     def pay(self, gate: str, amount: float, *, key: str | None = None) -> Talk[Facts]:
         """Pay from a gate or a pacer of the session: whether it counted, and what is left."""
         body = {"gate": gate, "amount": validate.number("amount", amount)}

@@ -216,11 +216,6 @@ class SessionActions(SessionRounds):
             return False
         return boundary.said is None or boundary.said.begun != self._begun()
 
-    def _is_said(self) -> bool:
-        """Whether something was said of this round, and the decision is still the one that it was said of."""
-        said = self._of_this_round()
-        return said is not None and not self._is_outdated()
-
     def _is_outdated(self) -> bool:
         """Whether something was said of this round, and feedback has come since that changed the decision."""
         said = self._of_this_round()

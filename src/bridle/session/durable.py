@@ -46,11 +46,11 @@ from numpy.typing import ArrayLike
 
 from bridle import validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import BridleWarning, Domain, InputError
+from bridle.core import BridleWarning, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
 from bridle.session import capsule, events
-from bridle.session.changes import Changes, planes_of, raised_limits
+from bridle.session.changes import Changes, raised_limits
 from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.hints import HintGiven
@@ -249,19 +249,15 @@ class DurableCore(ReplayedSession):
         """
         self.check()
         session, silent = self.session, rules is None and features is None and known is None and hint is None
-        if key is None and silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
+        if key is None and silent and not session._unsaid():
             self.check_held()
             return Applied(session.decide(), self.seq)
-        payload, kept, identity = (
-            events.saying(rules, features, known, hint),
-            self.changes.known(known),
-            None if key is None else events.key_of(key),
-        )
+        payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.DECIDE, identity, payload)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
         self.stale = BROKEN_OFF
         try:
-            x = session.decide(rules=rules, features=features, known=kept, hint=hint)
+            x = session.decide(rules=rules, features=features, known=known, hint=hint)
         except InputError:
             self.stale = ""
             raise
@@ -285,10 +281,10 @@ class DurableCore(ReplayedSession):
         payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
             return Applied(events.answered_ticket(had.answer or b"", self.session._tries or 1), had.seq, (), True, had.answer)
-        session, problem, kept = self.session, None, self.changes.known(known)
+        session, problem = self.session, None
         self.stale = BROKEN_OFF
         try:
-            ticket = session.ask(rules=rules, features=features, known=kept, hint=hint, points=points)
+            ticket = session.ask(rules=rules, features=features, known=known, hint=hint, points=points)
         except BaseException as wrong:
             problem, ticket = self._counted(wrong), session._last_ticket()
         row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))
@@ -321,7 +317,6 @@ class DurableCore(ReplayedSession):
             and played is None
             and pay is None
             and answer is None
-            and self.changes.planes is None
             and not self.session._tries
         ):
             return self.observe_numbers(f, df, g, dg)
@@ -342,11 +337,6 @@ class DurableCore(ReplayedSession):
                 identity = events.ticket_key(int(ticket), events.OBSERVE) if identity is None and ticket is not None else identity
         if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
-        if self.changes.planes is not None and ticket is None and not self.session._is_said():
-            raise InputError(
-                "decide must be called in this round before observe: the domain was changed, and the decision is one of the new domain; "
-                "where something else was played, give it as played=..."
-            )
         values = raised_limits(g, self.changes.offsets) if self.changes.offsets and g is not None else g
         session, problem, stood = self.session, None, [(each.name, self.purse.account(each.name)) for each in payments]
         self.stale = BROKEN_OFF
@@ -387,7 +377,7 @@ class DurableCore(ReplayedSession):
         what it does in a loop.
         """
         changes, session, problem = self.changes, self.session, None
-        if self.stale or changes.planes is not None or session._tries:
+        if self.stale or session._tries:
             return self.observe(f, df, g, dg)
         self.stale = BROKEN_OFF
         try:
@@ -455,14 +445,6 @@ class DurableCore(ReplayedSession):
         facts = {name: None if value is None else validate.number(name, value) for name, value in numbers.items()}
         told = {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}
         return self._once(events.CHANGE_LIMIT, told, self._change, key, answer)
-
-    def change_domain(
-        self, domain: Domain, *, key: str | bytes | None = None, answer: Callable[[None], bytes] | None = None
-    ) -> Applied:  # fmt: skip
-        """Keep decisions in a part of the domain that the session was made with, from the next one on: see `bridle.session.changes`."""
-        if self.session._tries:
-            raise InputError(f"domain cannot be changed: policy {self.session._called} tries points of the one that it was made with")
-        return self._once(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut, key, answer)
 
     def pay(
         self, name: str, amount: float = 0.0, *, key: str | bytes | None = None, answer: Callable[[float | None], bytes] | None = None

@@ -79,7 +79,7 @@ class Embedded:
         with self.lock:
             if core.stale or self.ended or core.seq != self._last:
                 return None
-            if core.session._boundary is not None or core.changes.planes is not None or not core.store.holds(core.lease):
+            if core.session._boundary is not None or not core.store.holds(core.lease):
                 return None
             return core.session.decide()
 

@@ -45,13 +45,12 @@ class EventKind(IntEnum):
     FORGET = 3
     DECIDE = 4
     CHANGE_LIMIT = 5
-    CHANGE_DOMAIN = 6
     PAY = 7
     SET_BUDGET = 8
     WARM_UP = 10
 
 
-OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, WARM_UP = EventKind  # names that are looked up faster
+OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, PAY, SET_BUDGET, WARM_UP = EventKind  # names that are looked up faster
 
 HEAD = Struct("<BBxxIIIqdd")
 """Of an observation: version, flags, dim of df, number of constraints, dim of played, ticket, f, modulus."""

@@ -173,9 +173,9 @@ class ReplayedSession:
                     said["g"] = raised_limits(said["g"], self.changes.offsets)
                 session.observe(**said)
             elif kind == events.ASK:
-                session.ask(**self._with_planes(events.said(body, DIGEST.size)), points=session._tries or 1)
+                session.ask(**events.said(body, DIGEST.size), points=session._tries or 1)
             elif kind == events.DECIDE:
-                session.decide(**self._with_planes(events.said(body, DIGEST.size)))
+                session.decide(**events.said(body, DIGEST.size))
             elif kind == events.FORGET:
                 session.forget(events.read_facts(body, DIGEST.size)["ticket"])
             elif kind == events.PAY:
@@ -184,8 +184,6 @@ class ReplayedSession:
                 return self._budgeted(events.read_facts(body, DIGEST.size))[1]
             elif kind == events.CHANGE_LIMIT:
                 self._change(events.read_facts(body, DIGEST.size))
-            elif kind == events.CHANGE_DOMAIN:
-                self._cut(events.read_facts(body, DIGEST.size))
             elif kind == events.WARM_UP:
                 self._warm(events.read_facts(body, DIGEST.size))
             else:
@@ -218,13 +216,6 @@ class ReplayedSession:
     def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         self.session._read(lambda _: self.session._compile(facts["constraints"]))
         return None, None
-
-    def _cut(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        self.changes = self.changes.cut(facts["planes"]).noted(round=self.session.rounds, planes=facts["planes"])
-        return None, None
-
-    def _with_planes(self, said: dict[str, Any]) -> dict[str, Any]:
-        return said if self.changes.planes is None else {**said, "known": self.changes.known(said.get("known"))}
 
     def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         image = self.session._image(False)

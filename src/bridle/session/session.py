@@ -714,13 +714,6 @@ class DurableSession(Session):
         """
         self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most, key=key)
 
-    def change_domain(self, domain: Domain, *, key: str | bytes | None = None) -> None:
-        """Decide in a part of the domain from the next decision on, cut out by planes; or in more again, up to what it was first.
-
-        `decide` is then to be called in every round before `observe`.
-        """
-        self._embedded.do(self._core.change_domain, domain, key=key)
-
     def gate(self, name: str) -> JournaledBudget:
         """The budget of this name: pay, and ask what is left."""
         self._embedded.read(lambda core: core.purse.find(name))
