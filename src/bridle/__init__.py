@@ -52,7 +52,6 @@ from bridle.core import (
     OutlierWarning,
     Round,
     StuckWarning,
-    UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
 from bridle.domains.rounding import round_randomly
@@ -166,7 +165,6 @@ __all__ = [
     "Ticket",
     "Trace",
     "Track",
-    "UncheckedWarning",
     "advise",
     "best_action",
     "best_path",

@@ -217,18 +217,6 @@ class NotKeptWarning(BridleWarning):
     """There is no folder to keep compiled code in, so that every process compiles anew."""
 
 
-class UncheckedWarning(BridleWarning):
-    """A file was written before files had a digest: nothing can tell whether it is still what was written.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    """
-
-    path: str
-
-
 def outside() -> int:
     """How many frames up the stack the caller of this library is: where a warning points."""
     level, frame = 1, sys._getframe(1)

@@ -465,23 +465,6 @@ def test_saved_in_the_middle_of_a_batch_that_python_ends_it_goes_on_bit_for_bit(
         assert told(loaded.certificate()) == told(whole.certificate())
 
 
-def test_a_file_from_before_batches_still_loads(tmp_path):
-    session = pair(3)[0]
-    play((session,), range(1, 65), 3, 1)  # no round is open now
-    session.save(tmp_path / "a.npz")
-    header, arrays = contents(tmp_path / "a.npz")
-    arrays = {key: value for key, value in arrays.items() if not key.startswith(("ledger.open.", "ledger.parked."))}
-    arrays["ledger.cuts.numbers"] = arrays["ledger.cuts.numbers"] + np.array([0.0, 57.0, 0.0])  # once it said how many there ever were
-    header["session"]["ledger"]["idle"] = [-40, 16]
-    put_together(tmp_path / "old.npz", header, arrays, seal=False)
-    with pytest.warns(bridle.UncheckedWarning):
-        old = bridle.Session.load(tmp_path / "old.npz")
-    close(old._settled().ledger.counted, session._settled().ledger.counted, 0.0)
-    play((old,), range(65, 130), 3, 1)
-    assert old.certificate().rounds == 129
-    assert old.certificate().regret is not None or old.certificate().conflict is not None
-
-
 @pytest.mark.parametrize("name", ["ledger.open.rows", "ledger.open.numbers", "ledger.parked.lines", "ledger.parked.rounds"])
 def test_a_file_whose_open_batch_is_damaged_is_refused(name, tmp_path):
     session = pair(3)[0]

@@ -480,28 +480,6 @@ def test_certificates_are_saved_and_go_on_bit_for_bit(contradictory, tmp_path):
         assert all(b[name].tobytes() == c[name].tobytes() for name in b.files)
 
 
-def test_a_file_from_before_certificates_still_loads(tmp_path):
-    session = bridle.Session(make("sinha2024", bridle.Ball(2), 1.0, 100))
-    for _ in range(5):
-        session.observe(0.1, [1.0, 0.0], 0.1, [0.0, 1.0])
-    session.save(tmp_path / "a.npz")
-    header, arrays = contents(tmp_path / "a.npz")
-    arrays = {key: value for key, value in arrays.items() if not key.startswith(("ledger.", "desk."))}
-    del header["session"]
-    put_together(tmp_path / "old.npz", {**header, "schema": 1}, arrays, seal=False)
-    with pytest.warns(bridle.UncheckedWarning):
-        old = bridle.Session.load(tmp_path / "old.npz")
-    assert old.rounds == 5
-    assert old.decide().tobytes() == session.decide().tobytes()
-    old.observe(0.1, [1.0, 0.0], 0.1, [0.0, 1.0])
-    found = old.certificate()
-    assert (found.rounds, found.since, found.violated) == (6, 5, 1)
-    assert found.bound.regret is None
-    assert "The first 5 were observed before certificates were kept" in old.report()
-    old.save(tmp_path / "new.npz")
-    assert flat(bridle.Session.load(tmp_path / "new.npz").certificate()) == flat(found)
-
-
 @pytest.mark.parametrize("name", ["ledger.0.c", "ledger.cuts.normals", "desk.numbers", "desk.copies", "desk.shared"])
 def test_a_file_whose_new_parts_are_damaged_is_refused(name, tmp_path):
     session = bridle.Session(make("anytime", bridle.Ball(2), 1.0, 100))

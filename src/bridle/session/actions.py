@@ -416,10 +416,9 @@ class SessionActions(SessionRounds):
         hard = self._now.played.totals.hard if self._live is None else self._live.hard
         return np.array(hard) if self._boundary is None else _sum(hard, self._charge().hard)
 
-    def _balances(self, nested: bool) -> Array | None:
-        """The sum of every constraint's values; None where an old file did not say."""
-        signed = self._stand(nested).played.totals.signed
-        return None if signed is None else _sum(signed, self._charge().signed)
+    def _balances(self, nested: bool) -> Array:
+        """The sum of every constraint's values."""
+        return _sum(self._stand(nested).played.totals.signed, self._charge().signed)
 
     def _as_played(self, proof: Certificate, now: Standing) -> Certificate:
         """A certificate of the decisions as one of what was played: with what is charged, and what the rules are worth."""

@@ -124,7 +124,7 @@ class CompiledRound(Mirror[RoundState]):
     def __init__(self, record: Policy[object], copy: Copy, ledger: Ledger | None, totals: RunningTotals, k: int, largest: float) -> None:
         self.k, self._record, d = k, record, len(copy.x)
         # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
-        room = RunningTotals(0.0, np.zeros(k), None if totals.signed is None else np.zeros(k))
+        room = RunningTotals(0.0, np.zeros(k), np.zeros(k))
         state = RoundState(with_room(record, copy.state, k), copy.x, copy.x, room, 0.0)
         observed = Observation(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         # A row of the ring is laid out as `batch_sums.parts` has it.

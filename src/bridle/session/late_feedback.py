@@ -184,21 +184,18 @@ class UnlikeTold(NamedTuple):
 AS_TOLD = UnlikeTold()
 """Every cost so far was as strongly convex as the policy was told."""
 
-NOT_KNOWN = UnlikeTold(share=-1.0)
-"""In a file: rounds came before this was noted."""
-
 
 class Copy(NamedTuple):
     """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of.
 
-    `costs` says how its costs differ from what the policy was told of their curvature; None in a file that is older than this.
+    `costs` says how its costs differ from what the policy was told of their curvature.
     """
 
     state: object
     x: Array
     updates: int
     steered: int
-    costs: UnlikeTold | None = AS_TOLD
+    costs: UnlikeTold = AS_TOLD
 
 
 class Shared(NamedTuple):
@@ -374,10 +371,10 @@ class PendingRounds:
             del self.shared[:-SHARED]
             self.ever_shared += 1
 
-    def costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold | None:
+    def costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold:
         """How the costs of a copy, with this round, differ from what the policy was told."""
         told, modulus, before = self.modulus, feedback.modulus, copy.costs
-        if told is None or modulus is None or before is None:
+        if told is None or modulus is None:
             return before
         cost = float(modulus) > 0.0 or bool(feedback.df.any())  # one of curvature 0 and without a slope is none
         return before.after(copy.updates, float(modulus) / told, bool(feedback.g.max() > 0.0), cost)
@@ -441,7 +438,7 @@ class PendingRounds:
         saved = {
             "numbers": np.array(numbers, dtype=float),
             "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
-            "costs": np.array([copy.costs or NOT_KNOWN for copy in self.copies], dtype=float),
+            "costs": np.array([copy.costs for copy in self.copies], dtype=float),
             "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in self.shared]).reshape(-1, d + 3),
             "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
         }
@@ -459,14 +456,14 @@ class PendingRounds:
         """Take back what `arrays` gave, and the states of the copies."""
         self.begun, self.lost, self.most, self.astray, self.ever_shared = (int(value) for value in saved["numbers"])
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
-        rows = [UnlikeTold(*row) for row in saved["costs"].tolist()] if "costs" in saved else [NOT_KNOWN] * len(states)
+        rows = [UnlikeTold(*row) for row in saved["costs"].tolist()]
         self.copies = [
             Copy(
                 state,
                 np.asarray(self.record.decide(state), dtype=float),
                 int(updates),
                 int(steered),
-                None if unlike == NOT_KNOWN else unlike,
+                unlike,
             )
             for state, (updates, steered), unlike in zip(states, saved["copies"], rows, strict=True)
         ]

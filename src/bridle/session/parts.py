@@ -139,7 +139,7 @@ class SessionParts(NamedTuple):
         own, squares = parts.own_proof()
         return Certificate(
             rounds=rounds,
-            since=ledger.since,
+            since=0,
             cost=float(totals.cost),
             ccv=float(totals.hard.max()),
             regret=regret,
@@ -158,7 +158,7 @@ class SessionParts(NamedTuple):
             bound=parts.bound(totals, constraints),
             alarms=tuple(alarms.items()),
             price=price,
-            balance=None if price is None or totals.signed is None else np.array(totals.signed),
+            balance=None if price is None else np.array(totals.signed),
             rates=self.rates(),
             names=self.names,
             violations=np.array(totals.hard),
@@ -174,7 +174,7 @@ class SessionParts(NamedTuple):
     def own_proof(self) -> tuple[float | None, float | None]:
         """What the policy's own proof says of regret and of squared violation; None where it says nothing, or the run contradicts it."""
         ledger = self.ledger
-        if ledger is None or ledger.since or self.conflict is not None or self.absurd():
+        if ledger is None or self.conflict is not None or self.absurd():
             return None, None
         return self.own_regret(), self.squared_bound(ledger)
 
@@ -184,7 +184,7 @@ class SessionParts(NamedTuple):
         What it says of squared violation costs as much as all the rest, and is left out unless `squares_too`.
         """
         ledger = self.ledger
-        if ledger is None or ledger.since:
+        if ledger is None:
             return None
         own = self.own_regret()
         if own is not None and own < ledger.behind():  # else the middle of the domain alone shows that all is well
@@ -270,16 +270,16 @@ class SessionParts(NamedTuple):
 
     def _shown(self, copy: Copy) -> Constants:
         """What a copy has seen of the curvature of its costs, where the policy was told something of it."""
-        return {} if self.pending.modulus is None or copy.costs is None else {"curvature": copy.costs.curvature(copy.updates)}
+        return {} if self.pending.modulus is None else {"curvature": copy.costs.curvature(copy.updates)}
 
     def _contradicted(self, totals: RunningTotals, allowed: Bound) -> Bound | None:
         """No bound, where the violation so far is already above the one that was promised."""
         if self.ledger is None or self.noisy:  # what is proved of noisy values is about their means
             return None
-        ccv, balance = float(totals.hard.max()), None if totals.signed is None else float(totals.signed.max())
+        ccv, balance = float(totals.hard.max()), float(totals.signed.max())
         rounding = self.ledger.domain.tolerance * (ccv + self.ledger.counted.sums.scale * self.ledger.counted.sums.rounds)
         for measured, most in ((ccv, allowed.ccv), (balance, allowed.soft)):
-            if measured is not None and most is not None and measured > most + rounding:
+            if most is not None and measured > most + rounding:
                 return Bound(why=f"the violation so far, {measured:.6g}, is more than the theorem allows: an assumption does not hold")
         return None
 
@@ -290,7 +290,7 @@ class SessionParts(NamedTuple):
         pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
         if self.configured is None:
             return "the policy is not registered"
-        if ledger is None or ledger.since:
+        if ledger is None:
             return "not every round was certified, so the longest gradient is not known"
         if self.conflict is not None:
             return "no action satisfies every constraint"
@@ -298,8 +298,6 @@ class SessionParts(NamedTuple):
             return self.broken
         if absurd := self.absurd():
             return absurd.text
-        if pending.modulus is not None and any(copy.costs is None for copy in self.played):
-            return "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
         if not pending.astray or hasattr(self.record, "update_late"):
             return ""
         if allowed is None:

@@ -169,8 +169,6 @@ class Session(SessionVerbs, ShownSession):
             rules = isinstance(through, RuleMixture)
             memory = Memory(states=through.states if isinstance(through, RuleMixture) else ())
             self._boundary = Boundary(through, free=rules and x1 is None and not entropic, before=memory, after=memory)
-        self.unchecked = False
-        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
             if self._tries:
                 raise InputError(f"engine must be 'python' in a session of policy {self._called}, which sees values alone")
@@ -199,10 +197,7 @@ class Session(SessionVerbs, ShownSession):
     @property
     def balances(self) -> Array:
         """The sum of every constraint's values with their signs: 0 or below where the limit was held on average."""
-        signed = self._read(self._balances)
-        if signed is None:
-            raise InputError("the file that this session was loaded from is older than balances are: they are not known")
-        return signed
+        return self._read(self._balances)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -350,7 +345,7 @@ class Session(SessionVerbs, ShownSession):
         >>> session.report().splitlines()[0].startswith("1 round")
         True
         """
-        return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
+        return report_text.report(self.certificate())
 
     @validate.undisturbed
     def bound(self) -> Bound:
@@ -428,11 +423,6 @@ class Session(SessionVerbs, ShownSession):
         ------
         InputError
             The file is damaged, is not of a session, or needs a policy.
-
-        Warns
-        -----
-        UncheckedWarning
-            The file is so old that it has no digest.
         """
         session = cls._restored(savefile.read(path), policy, history, engine)
         session._now.kept.pending.reborn()
@@ -455,7 +445,6 @@ class Session(SessionVerbs, ShownSession):
             session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
-        session.unchecked = not saved.checked
         restored = saved.restore(session._image(False))
         pending, kept = session._parts.pending, session._now.kept
         session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds), kept)
@@ -779,7 +768,7 @@ def _ask_through(name: str) -> Callable[..., object]:
 
 
 for _name in (
-    "balances", "ccv", "cost", "dropped", "engine", "history", "names", "pending", "price", "rates", "rounds", "state", "unchecked",
+    "balances", "ccv", "cost", "dropped", "engine", "history", "names", "pending", "price", "rates", "rounds", "state",
     "violations", "weights",
 ):  # fmt: skip
     setattr(DurableSession, _name, _read_through(_name))
