@@ -39,7 +39,6 @@ from bridle.core import (
     AssumptionWarning,
     Bound,
     BridleWarning,
-    DelayWarning,
     DroppedWarning,
     EmptyPromiseWarning,
     Feedback,
@@ -78,8 +77,8 @@ from bridle.game.metrics import (
 )
 from bridle.game.play import Trace, play, policy_for
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
-from bridle.learners.late import LateAdaGrad, LateOGD
-from bridle.learners.wrappers import Delayed, Doubling
+from bridle.learners.late import LateAdaGrad
+from bridle.learners.wrappers import Doubling
 from bridle.networks import Network
 from bridle.pacing import pacing_bound
 from bridle.policies import policy, register
@@ -121,8 +120,6 @@ __all__ = [
     "Client",
     "Comparison",
     "ConstraintSatisfaction",
-    "DelayWarning",
-    "Delayed",
     "Doubling",
     "DroppedWarning",
     "EmptyPromiseWarning",
@@ -137,7 +134,6 @@ __all__ = [
     "InputError",
     "L1Ball",
     "LateAdaGrad",
-    "LateOGD",
     "LipschitzWarning",
     "LogWealth",
     "Logistic",

@@ -186,21 +186,6 @@ class EmptyPromiseWarning(BridleWarning):
     most: float
 
 
-class DelayWarning(BridleWarning):
-    """More rounds wait for feedback than the policy was made for.
-
-    Attributes
-    ----------
-    declared : float
-        How many the policy was made for.
-    observed : float
-        How many wait.
-    """
-
-    declared: float
-    observed: float
-
-
 class DroppedWarning(BridleWarning):
     """A round was given up: its feedback did not come in time, or too many rounds were waiting.
 

@@ -215,13 +215,6 @@ def test_compiled_sessions_know_what_their_costs_were(label):
     assert fast._settled().pending.copies[0].costs == plain._settled().pending.copies[0].costs
 
 
-def test_delayed_policies_take_rounds_without_a_cost():
-    session = bridle.Session(bridle.Delayed(bridle.policy("yuan2018-strong", bridle.Ball(2), lipschitz=3.0, modulus=2.0), 2))
-    for _ in range(4):
-        session.observe(g=0.1, dg=[1.0, 0.0])
-    assert session.rounds == 4
-
-
 def test_a_strong_learner_of_ones_own_says_that_moduli_varied():
     learner = bridle.StronglyConvexOGD(bridle.Ball(2), modulus=100.0)
     policy = bridle.policy("sinha2024-strong", bridle.Ball(2), horizon=100, lipschitz=2.0, modulus=1.0, learner=learner)

@@ -199,11 +199,7 @@ def test_a_proof_may_be_beside_the_run_by_a_millionth():
     assert "squared distances add up to no number at all, while they are 0.75" in parts.absurd().text
     moving = parts._replace(configured=Theorem(drift=1.0))
     assert "or the diameter or the drift given is too small" in moving.absurd().text
-    late = parts_of(session_of(Proving(regret=-100.0)))
-    late.ledger.since = 1
-    assert late.absurd() is None
-    assert late.own_proof() == (None, None)
-    assert late._replace(ledger=None).absurd() is None
+    assert parts_of(session_of(Proving(regret=-100.0)))._replace(ledger=None).absurd() is None
 
 
 # --- charges ----------------------------------------------------------------------------------------------------------------------------
@@ -304,7 +300,7 @@ def test_no_bound_is_below_what_has_happened():
 def test_without_a_ledger_there_is_no_bound_and_nothing_contradicts_it():
     session = session_of(Proving())
     parts = parts_of(session, Theorem(Bound(1.0, 0.1)))._replace(ledger=None)
-    assert parts.bound(totals(session), 1) == Bound(why="not every round was certified, so the longest gradient is not known")
+    assert parts.bound(totals(session), 1) == Bound(why="no certificates are kept, so the longest gradient is not known")
     assert parts._contradicted(totals(session), Bound(1.0, 0.1)) is None
 
 
@@ -314,9 +310,7 @@ def test_the_words_of_a_theorem_that_does_not_apply():
     assert parts._void() == "the policy is not registered"
     parts = parts._replace(configured=theorem)
     assert parts._void() == ""
-    assert parts._replace(ledger=None)._void() == "not every round was certified, so the longest gradient is not known"
-    parts.ledger.since = 1
-    assert parts._void() == "not every round was certified, so the longest gradient is not known"
+    assert parts._replace(ledger=None)._void() == "no certificates are kept, so the longest gradient is not known"
     broken = parts_of(session_of(Proving(alarm=Alarm("out of order", voids_bound=True))), theorem)
     assert broken._void() == "out of order"
     absurd = parts_of(session_of(Proving(regret=-100.0)), theorem)
@@ -327,7 +321,7 @@ def test_the_words_of_a_theorem_that_does_not_apply():
     assert theorem.asked == []
 
 
-def test_late_feedback_is_allowed_for_as_many_rounds_as_was_told():
+def test_late_feedback_in_a_pool_ends_a_theorem_that_is_not_about_it():
     class Moving(Proving):
         def update(self, state: Any, feedback: Any) -> Any:
             return (state[0] + 0.01,)
@@ -339,11 +333,7 @@ def test_late_feedback_is_allowed_for_as_many_rounds_as_was_told():
     parts = parts_of(session, Theorem())
     assert parts.pending.astray
     assert (parts.own_regret(), parts.squared_bound(parts.ledger)) == (None, None)
-    assert parts._void() == "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-    outstanding = parts.pending.most
-    assert parts._replace(configured=Theorem(delay=float(outstanding)))._void() == ""
-    words = f"{outstanding} other rounds were waiting, and the policy was made for {outstanding - 1}"
-    assert parts._replace(configured=Theorem(delay=outstanding - 1.0))._void() == words
+    assert parts._void() == "feedback came late, and the policy was not made for that (use late='copies')"
 
 
 def test_a_policy_that_learns_from_late_feedback_keeps_its_theorem():
@@ -352,16 +342,7 @@ def test_a_policy_that_learns_from_late_feedback_keeps_its_theorem():
     parts.pending.astray = 1
     assert parts._void() == ""
     unprepared = parts._replace(record=Proving())
-    assert unprepared._void() == "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-
-
-def test_a_file_too_old_to_tell_of_moduli_ends_bounds_that_rest_on_one():
-    parts = parts_of(session_of(Proving()), Theorem())
-    parts.pending.copies = [copy._replace(costs=None) for copy in parts.pending.copies]
-    assert (parts.pending.modulus, parts._void()) == (None, "")
-    parts.pending.modulus = 0.5
-    assert parts._void() == "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
-    assert parts._shown(parts.pending.copies[0]) == {}
+    assert unprepared._void() == "feedback came late, and the policy was not made for that (use late='copies')"
 
 
 # --- the certificate --------------------------------------------------------------------------------------------------------------------
@@ -380,7 +361,6 @@ def test_every_figure_of_a_certificate():
     assert (found.conflict, found.alarms, found.why) == (None, (), "")
     np.testing.assert_array_equal(found.price, [0.5])
     np.testing.assert_allclose(found.balance, [0.25])  # three times 1/4, less 1/2
-    assert parts_of(session).certificate(4, totals(session)._replace(signed=None), 1, {}).balance is None
     unpriced = session_of(Proving()).certificate()
     assert (unpriced.price, unpriced.balance) == (None, None)
     assert found.witness is not None

@@ -189,10 +189,3 @@ def test_a_session_without_a_domain_has_no_theorem():
     parts = parts_of()
     totals: Any = SimpleNamespace(hard=np.zeros(1), signed=None)
     assert parts._replace(domain=None).bound(totals, 1) == Bound()
-
-
-def test_totals_without_signs_are_held_against_violation_alone():
-    """Old files did not keep the sums of the values themselves."""
-    totals: Any = SimpleNamespace(hard=np.array([3.0]), signed=None)
-    assert parts_of()._contradicted(totals, Bound(ccv=4.0, soft=1.0)) is None
-    assert parts_of()._contradicted(totals, Bound(ccv=2.0, soft=1.0)) is not None

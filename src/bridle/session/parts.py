@@ -287,11 +287,11 @@ class SessionParts(NamedTuple):
         """Why the theorem says nothing of this run; empty where it does."""
         if hasattr(self.record, "points"):
             return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
-        pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
+        pending, ledger = self.pending, self.ledger
         if self.configured is None:
             return "the policy is not registered"
         if ledger is None:
-            return "not every round was certified, so the longest gradient is not known"
+            return "no certificates are kept, so the longest gradient is not known"
         if self.conflict is not None:
             return "no action satisfies every constraint"
         if self.broken:
@@ -300,10 +300,7 @@ class SessionParts(NamedTuple):
             return absurd.text
         if not pending.astray or hasattr(self.record, "update_late"):
             return ""
-        if allowed is None:
-            return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-        late = f"{pending.most} other rounds were waiting, and the policy was made for {allowed:g}"
-        return late if pending.most > allowed else ""
+        return "feedback came late, and the policy was not made for that (use late='copies')"
 
 
 def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:
