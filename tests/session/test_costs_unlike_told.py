@@ -12,7 +12,6 @@ import bridle
 from bridle.core import Curvature, Feedback
 from bridle.session.late_feedback import AS_TOLD, UnlikeTold
 from helpers.curved_sessions import POLICIES, STYLES, game, policy_for
-from helpers.save_files import contents, put_together
 
 LINE = bridle.Box([-1.0], [1.0])
 
@@ -187,20 +186,6 @@ def test_a_saved_session_knows_what_its_costs_were(label, tmp_path):
     again = bridle.Session.load(tmp_path / "s.npz")
     assert again.bound() == session.bound()
     assert varied(again, 40).bound() == varied(session, 40).bound()
-
-
-@pytest.mark.parametrize("label", ["sinha2024-strong", "anytime"])
-def test_a_file_from_before_the_costs_were_kept_gives_no_bound(label, tmp_path):
-    session = varied(bridle.Session(policy_for(label, bridle.Ball(2), 2.0, 4.0, 200)), 20)
-    session.save(tmp_path / "s.npz")
-    header, arrays = contents(tmp_path / "s.npz")
-    del arrays["desk.costs"]
-    put_together(tmp_path / "old.npz", header, arrays)
-    old = bridle.Session.load(tmp_path / "old.npz")
-    assert old.bound().why == "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
-    old.save(tmp_path / "new.npz")
-    assert bridle.Session.load(tmp_path / "new.npz").bound() == old.bound()
-    assert np.array_equal(old.decide(), session.decide())
 
 
 @pytest.mark.parametrize("label", ["sinha2024-strong", "anytime", "guo2022-strong", "yuan2018-strong", "yi2023-strong", "yi2022"])

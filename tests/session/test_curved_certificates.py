@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -236,20 +235,6 @@ def test_moduli_are_saved_with_the_open_batch(rounds, tmp_path):
     assert loaded.certificate().json() == half.certificate().json()
     play(loaded, rounds, 70)
     assert loaded.certificate().json() == whole.certificate().json()
-
-
-def test_files_from_before_moduli_were_kept_load_without_them(tmp_path):
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(1)), x1=[1.0])
-    curved(session, 1.0, [-1.0])
-    session.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:
-        arrays = {key: file[key] for key in file.files if not key.startswith("ledger.curved.") and key != "ledger.open.moduli"}
-    header = json.loads(str(arrays.pop("header")))
-    header.pop("digest", None)
-    np.savez(tmp_path / "old.npz", header=np.array(json.dumps(header)), **arrays)
-    old = bridle.Session.load(tmp_path / "old.npz")
-    assert session.certificate().regret_any == pytest.approx(2.0, abs=1e-7)
-    assert old.certificate().regret_any == pytest.approx(4.0, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -187,5 +187,5 @@ def test_short_gradients_are_charged_as_they_are():
 
 def test_a_session_without_a_domain_has_no_theorem():
     parts = parts_of()
-    totals: Any = SimpleNamespace(hard=np.zeros(1), signed=None)
+    totals: Any = SimpleNamespace(hard=np.zeros(1), signed=np.zeros(1))
     assert parts._replace(domain=None).bound(totals, 1) == Bound()

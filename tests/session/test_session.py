@@ -896,13 +896,13 @@ def test_files_that_are_not_save_files(tmp_path):
     np.save(path.with_suffix(".npy"), np.ones(3))
     refused(path.with_suffix(".npy"))
     np.savez(path, a=np.ones(3), b=np.array("text"))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.array("{}"), start=np.zeros(2))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.array("[1, 2]"))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.ones(3))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.array([{"an": "object"}], dtype=object), allow_pickle=True)
     assert "truncated, damaged, or not a save file" in refused(path)
     with zipfile.ZipFile(path, "w") as file:
@@ -972,10 +972,10 @@ def array(name, value):
 
 
 EDITS = {
-    "schema 3": (into("schema", value=3), "it has schema 3, and this version reads schemas 1 and 2"),
+    "schema 2": (into("schema", value=2), "it has schema 2, and this version of bridle reads schema 3 alone"),
     "schema text": (into("schema", value="x"), "it has schema x"),
-    "no schema": (without("schema"), "it was not written by bridle"),
-    "other library": (into("library", value="horse"), "it was not written by bridle"),
+    "no schema": (without("schema"), "it was not written by this version of bridle"),
+    "other library": (into("library", value="horse"), "it was not written by this version of bridle"),
     "unknown policy": (into("policy", value="sinha2025"), "unknown policy 'sinha2025'; did you mean sinha2024"),
     "policy a list": (into("policy", value=["sinha2024"]), "unknown policy .'sinha2024'.; did you mean sinha2024"),
     "no policy": (without("policy"), "give it as policy="),

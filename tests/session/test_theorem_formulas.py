@@ -24,7 +24,7 @@ def asked(session: bridle.Session, **told: Any) -> dict[str, Any]:
         parameters=told, entry=SimpleNamespace(time_varying=True), bound=lambda constants, t: given.append(constants) or Bound(1.0, 1e9)
     )
     parts = session._settled().complete()._replace(configured=theorem)
-    parts.bound(SimpleNamespace(hard=np.zeros(1), signed=None), 1)
+    parts.bound(SimpleNamespace(hard=np.zeros(1), signed=np.zeros(1)), 1)
     return dict(given[0])
 
 
