@@ -44,7 +44,6 @@ from bridle.service.schemas import (
 )
 from bridle.service.standings import stands
 from bridle.session.durable import DurableCore
-from bridle.session.rounds import put
 from bridle.session.tried_points import rows_of
 
 Verb = Callable[[DurableCore], VerbOutcome]
@@ -183,7 +182,7 @@ class RoundNotes:
             self.keep(f, g, None)
             return RoundAnswer(session.rounds, self.x)
         count, x = fast.rounds, fast.x.tolist()
-        hosted.rounds.append(put(PlayedRound, (count, hosted.decided, f, g, float(fast.cost), fast.hard.copy(), None, None)))
+        hosted.rounds.append(PlayedRound(count, hosted.decided, f, g, float(fast.cost), fast.hard.copy(), None, None))
         hosted.decided = x
         return RoundAnswer(count, x)
 

@@ -58,7 +58,6 @@ from bridle.session.known_limits import Known
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
 from bridle.session.purse import Paid, Purse
 from bridle.session.replay import ROW, SNAPSHOT_EVERY, ReplayedSession, Restore, kind_of
-from bridle.session.rounds import put
 from bridle.session.savefile import SessionImage
 from bridle.session.tried_points import refuse_extras, rows_of
 from bridle.session.verbs import SessionVerbs
@@ -394,11 +393,11 @@ class DurableCore(ReplayedSession):
         if body is None:
             body = DIGEST.pack(last, all_of_them) + events.observation(f, df, g, dg)
         seq = self.seq + 1
-        row = put(Event, (seq, OBSERVE, None, None, None, body))
+        row = Event(seq, OBSERVE, None, None, None, body)
         self._grown += len(body) + ROW
-        self.evidence, self.seq = put(Evidence, (last, all_of_them)), seq
+        self.evidence, self.seq = Evidence(last, all_of_them), seq
         self.stale = ""
-        return put(Applied, (None, seq, (row,), False, None, problem))
+        return Applied(None, seq, (row,), problem=problem)
 
     def forget(self, ticket: Ticket | int, *, answer: Answering | None = None) -> Applied:
         """Give a round up; its ticket says what it is, and `answer` makes what is stored, to be had again."""

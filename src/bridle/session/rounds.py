@@ -33,8 +33,6 @@ from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
 from bridle.session.tried_points import checked_values, points_of, refuse_extras
 from bridle.session.turns import wait
 
-put = tuple.__new__  # a record from all of its fields in half of the time: once a round that is worth it
-
 ENTRANCES = frozenset({"observe", "ask", "forget", "decide", "_read"})
 """The calls that are at work in a session one at a time."""
 
@@ -306,7 +304,7 @@ class SessionRounds:
                     feedback = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
                 state, x = pending.advance(copy, feedback, None, played)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
-                copy, begun = put(Copy, (state, x, copy.updates + 1, copy.steered, costs)), begun + 1
+                copy, begun = Copy(state, x, copy.updates + 1, copy.steered, costs), begun + 1
             else:
                 pending = now.own_pending()
                 if number is None or waiting is None:
@@ -342,8 +340,7 @@ class SessionRounds:
             kept = Kept(pending, ledger, log, next_check, next_tick, done)
         clock = t >= next_check or t >= next_tick or self._compiled is not None
         due = LOOK if clock else READ if full else NOTHING
-        after = put(Played, (copy, begun, totals.add(feedback.f, values, violation), t, due))
-        self._now = put(Standing, (after, kept))
+        self._now = Standing(Played(copy, begun, totals.add(feedback.f, values, violation), t, due), kept)
         if due:
             self._follow_up()
         return None if self.history is None else self._entry(feedback, number)

@@ -162,7 +162,7 @@ class Session(SessionVerbs, ShownSession):
         configured = policy if isinstance(policy, Configured) else None
         super().__init__(SessionParts(configured, record, domain, rounds, ledger, called), start, Limits(size, None, most), history, engine)
         self.policy = policy
-        self._boundary = None  # here, as an attribute of the class is found more slowly
+        self._boundary = None
         through = None if configured is None else configured.through
         if through is not None and configured is not None:
             entropic = configured.parameters.get("mirror") == "entropic"  # a weight of 0 would stay there
