@@ -43,6 +43,11 @@ def check_functions(
     tolerance : float, default 1e-9
         How exact values are, relative to their size: 1e-6 for single precision, for instance.
 
+    Returns
+    -------
+    list of str
+        What was checked; what did not apply starts with "skipped".
+
     Raises
     ------
     AssertionError
