@@ -76,24 +76,12 @@ def test_what_is_no_comparison_is_one_error(tmp_path, content):
         Comparison.load(path)
 
 
-def test_rows_of_0_1_0_load_without_the_columns_that_came_later(tmp_path):
-    from pyarrow import parquet
-
-    path = ROWS.save(tmp_path / "x.parquet")
-    parquet.write_table(parquet.read_table(path).drop_columns(["cost_range", "violation_range"]), path)
-    loaded = Comparison.load(path)
-    assert loaded == [row | {"cost_range": None, "violation_range": None} for row in ROWS]
-    ranked = [row for row in loaded.ranking() if row["rank"] is not None]
-    assert ranked
-    assert all(row["ccv_lost"] == pytest.approx(row["ccv"], abs=1e-6) for row in ranked), "compared as they are"
-
-
 def test_another_table_is_no_comparison(tmp_path):
     import pandas
 
     path = tmp_path / "x.parquet"
     pandas.DataFrame({"a": [1]}).to_parquet(path)
-    with pytest.raises(bridle.InputError, match="it has no column key, so it is not a comparison's"):
+    with pytest.raises(bridle.InputError, match="it has no column key, so it is not a comparison of this version"):
         Comparison.load(path)
 
 
