@@ -13,9 +13,8 @@ import typer
 from bridle.cli import full, output
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bridle.policies import Parameter
+    from bridle.showing.tables import Table
 
 Facts: TypeAlias = dict[str, Any]
 """What is told of a policy, a problem or a parameter, as JSON."""
@@ -286,25 +285,18 @@ def all_problems() -> list[Facts]:
 
 def policies_table(rows: Sequence[Facts]) -> Table:
     """The policies: what each is and assumes, what is proved, what it costs, and its parameters."""
-    from bridle.compare.tables import plain_text, table_of
+    from bridle.showing.tables import Table
 
-    table = table_of("Policies", "name", "what", "parameters")
-    for row in rows:
-        table.add_row(row["name"], plain_text("\n".join([row["title"], *guarantee(row["name"])])), plain_text(_parameters(row)))
-        table.add_section()
-    return table
+    lines = [[row["name"], "\n".join([row["title"], *guarantee(row["name"])]), _parameters(row)] for row in rows]
+    return Table(("name", "what", "parameters"), lines, "Policies", ruled=True)
 
 
 def problems_table(rows: Sequence[Facts]) -> Table:
     """The problems: what each is, and its parameters."""
-    from bridle.compare.tables import plain_text, table_of
+    from bridle.showing.tables import Table
 
-    table = table_of("Problems", "name", "what", "parameters")
-    for row in rows:
-        about = "\n".join(text for text in (row["summary"], row["about"]) if text)
-        table.add_row(row["name"], plain_text(about), plain_text(_parameters(row)))
-        table.add_section()
-    return table
+    lines = [[row["name"], "\n".join(text for text in (row["summary"], row["about"]) if text), _parameters(row)] for row in rows]
+    return Table(("name", "what", "parameters"), lines, "Problems", ruled=True)
 
 
 def _parameters(row: Facts) -> str:

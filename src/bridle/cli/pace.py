@@ -9,7 +9,7 @@ import typer
 from bridle.cli import output
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from bridle.showing.tables import Table
 
 
 class PaceFacts(TypedDict):
@@ -76,18 +76,16 @@ def pace(
 
 def pace_table(facts: PaceFacts) -> Table:
     """What came of it, a line a figure."""
-    from bridle.compare.tables import table_of
-    from bridle.compare.text import number
+    from bridle.showing import number
+    from bridle.showing.tables import Table
 
     title = f"{facts['file']}: {facts['auctions']:,} {facts['auction']}-price auctions, bids for {facts['goal']}"
-    table = table_of(title, "quantity", "measured")
     names = {
         "budget": "budget", "spent": "spent", "won": "auctions won", "value": "value won", "profit": "value less money",
         "best": "value of the best choice in hindsight", "share_of_best": "share of that", "price": "price of money at the end",
     }  # fmt: skip
-    for name, shown in names.items():
-        table.add_row(shown, number(facts[name]))  # type: ignore[literal-required]
-    return table
+    rows = [[shown, number(facts[name])] for name, shown in names.items()]  # type: ignore[literal-required]
+    return Table(("quantity", "measured"), rows, title, numeric=1)
 
 
 def pace_notes(facts: PaceFacts) -> list[str]:

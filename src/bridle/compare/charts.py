@@ -13,14 +13,7 @@ from typing import cast
 from bridle.compare import analysis
 from bridle.compare.analysis import band, power_law
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
-from bridle.showing.marks import DARK as DARK
-from bridle.showing.marks import LIGHT as LIGHT
-from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Bar, Line, Point, Quantity, axis
-from bridle.showing.marks import SYMBOLS as SYMBOLS
-from bridle.showing.marks import Axis as Axis
-from bridle.showing.marks import Chart as Chart
-from bridle.showing.marks import drawn_regret as drawn_regret
-from bridle.showing.marks import style as style
+from bridle.showing.marks import NAMES, QUANTITIES, ROUNDS, TITLES, UNITS, Axis, Bar, Chart, Line, Point, Quantity, axis, line
 
 
 def legend(rows: Iterable[GameRow]) -> dict[str, int]:
@@ -61,7 +54,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
         allowed = [bounds.get(t) for t in curve.rounds]
         tiny = _vanishes(horizon, curve.median[-1])
         law = None if tiny else power_law(curve.rounds, curve.median)
-        lines.append(Line(places[label], label, curve.rounds, curve.median, curve.low, curve.high, allowed, law))
+        lines.append(line(places[label], label, curve.rounds, curve.median, low=curve.low, high=curve.high, bound=allowed, law=law))
         below += [(label, _since(curve))] if tiny else []
     if below:
         alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
@@ -75,10 +68,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
     seeds = max((len(own) for own in runs.values()), default=0)
     caption = f"{MEANING[what]}. {_over(seeds)} Dashed: what the theorem allows. Dotted: the fitted power law."
     y = axis(UNITS[what], [value for line in lines for value in line.y], what == "ccv" or not below, 1e-9 * horizon)
-    return Chart(
-        what, problem, horizon, f"{NAMES[what].capitalize() if what == 'regret' else 'CCV'} against t", caption, Axis("round t", "log"), y,
-        lines, notes,
-    )  # fmt: skip
+    return Chart(what, problem, horizon, f"{TITLES[what]} against t", ROUNDS, y, lines, notes, caption)
 
 
 def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], places: dict[str, int]) -> Chart:
@@ -89,15 +79,21 @@ def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], p
         x = [row["horizon"] for row in own]
         y, allowed, low, high = ([number_of(row, what + part) for row in own] for part in ("", "_bound", "_low", "_high"))
         law = None if any(map(_vanishes, x, y)) else power_law(x, y, since=0.0)
-        lines.append(Line(places[label], label, x, y, low, high, allowed, law))
+        lines.append(line(places[label], label, x, y, low=low, high=high, bound=allowed, law=law))
     lines.sort(key=lambda line: line.policy)
     caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
-    below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
+    chart = final_chart(f"growth-{what}", what, problem, max(medians), "T", Axis("horizon T (rounds)", "log"), lines)
+    return chart._replace(horizon=None, caption=caption)
+
+
+def final_chart(kind: str, what: Quantity, problem: str, horizon: int, against: str, x: Axis, lines: list[Line]) -> Chart:
+    """Final regret or CCV of games of at most this horizon, against something else than the round."""
     values = [value for line in lines for value in line.y]
-    y_axis = axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * max(medians))
+    below = any(value is not None and value <= 0.0 for value in values)
+    y = axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * horizon)
+    title = f"Final {NAMES[what]} against {against}"
     notes = [] if lines else [f"There is no {NAMES[what]} to draw here."]
-    x_axis = Axis("horizon T (rounds)", "log")
-    return Chart(f"growth-{what}", problem, None, f"Final {NAMES[what]} against T", caption, x_axis, y_axis, lines, notes)
+    return Chart(kind, problem, horizon, title, x, y, lines, notes, f"{title}; medians over seeds.")
 
 
 def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], medians: list[RankedRow], places: dict[str, int]) -> Chart:
@@ -135,7 +131,7 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
         Axis(title, "symlog", DECADES_DOWN * most * unit, most * unit)
         for title, unit in zip((UNITS["ccv"], "dynamic " * moving + UNITS["regret"]), units, strict=True)
     )  # fmt: skip
-    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", caption, x, y, points, notes)
+    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", x, y, points, notes, caption)
 
 
 DECADES_DOWN = 1e-3
@@ -150,7 +146,7 @@ def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str
     bars.sort(key=lambda bar: bar.value)
     caption = "Time a round takes, policy and adversary together, on the machine that played; median and band over seeds."
     notes = [] if bars else ["There are no times to draw here."]
-    return Chart("pace", problem, horizon, "Time a round", caption, Axis("microseconds a round", "linear"), Axis("", "linear"), bars, notes)
+    return Chart("pace", problem, horizon, "Time a round", Axis("microseconds a round"), Axis(""), bars, notes, caption)
 
 
 def _band_of(row: RankedRow, name: str) -> tuple[float, float]:

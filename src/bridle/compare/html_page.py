@@ -12,7 +12,8 @@ from string import Template
 
 import bridle
 from bridle import storage
-from bridle.compare import charts
+from bridle.showing import svg
+from bridle.showing.marks import DARK, LIGHT, Chart
 
 DRAWN_BY_SCRIPT = "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 PICTURES_ONLY = "style-src 'unsafe-inline'; img-src data:"
@@ -53,7 +54,7 @@ def render_page(
 
 def style_sheet() -> str:
     """The style of every page, reports and the service's."""
-    return read_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK))
+    return read_template("report.css").substitute(light=_palette(LIGHT), dark=_palette(DARK))
 
 
 def write_page(path: str | PathLike[str], text: str) -> Path:
@@ -79,6 +80,17 @@ def fact_list(facts: Mapping[str, str], wide: Mapping[str, str] | None = None, c
     lines = {**(wide or {}), **({"Command": f'<code tabindex="0">{escape(command)}</code>'} if command else {})}
     items += "".join(f'<div class="full"><dt>{name}</dt><dd>{value}</dd></div>' for name, value in lines.items())
     return f'<dl class="facts">{items}</dl>'
+
+
+def figure(chart: Chart, tools: str = "", number: int = 0) -> str:
+    """A chart in its frame: title, caption, drawing and notes; `tools` is HTML beside the title."""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
+    picture = svg.page_chart(chart, f"{chart.title}, {chart.problem}")
+    return (
+        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
+        f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{number}">{picture}</div>'
+        f"{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
+    )
 
 
 def _palette(colours: tuple[str, ...]) -> str:

@@ -1,6 +1,6 @@
 """The report of a comparison: one page that needs no network, with its charts, for a phone as well as for a desk.
 
-Tables and sentences are plain HTML, charts are SVG (`svg_charts`), and a script of a few kilobytes answers the pointer. All of it can be
+Tables and sentences are plain HTML, charts are SVG (`showing.svg`), and a script of a few kilobytes answers the pointer. All of it can be
 read without scripts.
 """
 
@@ -13,9 +13,8 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 
-from bridle.compare import analysis, charts, svg_charts
-from bridle.compare.formulas import formatted
-from bridle.compare.html_page import DRAWN_BY_SCRIPT, fact_list, read_template, render_page, section, write_page
+from bridle.compare import analysis, charts
+from bridle.compare.html_page import DRAWN_BY_SCRIPT, fact_list, figure, read_template, render_page, section, write_page
 from bridle.compare.rows import (
     BOUND_OF_METRIC,
     GameRow,
@@ -29,10 +28,12 @@ from bridle.compare.rows import (
     problem_of,
     reason_of,
 )
-from bridle.compare.text import count, listing, number, seed_range
 from bridle.core import InputError
 from bridle.problems import problem_facts
+from bridle.showing import count, listing, number, seed_range, svg
+from bridle.showing.formulas import formatted
 from bridle.showing.marks import Chart
+from bridle.showing.tables import page_table
 
 
 def write_report(
@@ -67,7 +68,7 @@ def render_report(rows: list[GameRow], title: str | None, command: str | None, d
         "comparison",
         title or _title(list(problems), len(places)),
         _lead(rows),
-        svg_charts.definitions() + "\n".join(sections),
+        svg.definitions() + "\n".join(sections),
         date=date,
         allowed=DRAWN_BY_SCRIPT,
         head='<script>document.documentElement.classList.add("js");</script>\n',
@@ -136,11 +137,12 @@ def _at_a_glance(ranked: list[RankedRow], places: dict[str, int]) -> str:
         lines.append((mean is None, -len(ranks), mean or 0.0, place, _policy_line(label, place, f"<td>{shown}</td>{cells}")))
     table = "".join(line[-1] for line in sorted(lines))
     names = f'<tr><th class="name" scope="col">policy</th><th scope="col">mean rank</th>{head}</tr>'
-    return (
-        '<section id="glance"><h2>At a glance</h2><p class="about">Ranks on each problem at its longest horizon; 1 is best, '
-        "- where it does not apply. Policies that apply to most problems come first, then those with the lowest mean rank.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="Ranks on every problem"><table>'
-        f"<thead>{names}</thead><tbody>{table}</tbody></table></div></section>"
+    return section(
+        "glance",
+        "At a glance",
+        '<p class="about">Ranks on each problem at its longest horizon; 1 is best, - where it does not apply. Policies that apply to most '
+        "problems come first, then those with the lowest mean rank.</p>",
+        page_table("Ranks on every problem", names, table),
     )
 
 
@@ -308,12 +310,12 @@ def _of_bound(bound: float | None) -> str:
 
 
 def _policy_line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
-    name = f'{before}{svg_charts.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
+    name = f'{before}{svg.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
     return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
 
 
 def _chip(label: str, place: int) -> str:
-    inside = f'{svg_charts.swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
+    inside = f'{svg.swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
     return f'<button type="button" class="chip" aria-pressed="true" data-policy="{place}">{inside}</button>'
 
 
@@ -323,16 +325,10 @@ def _figure(n: int, chart: Chart) -> str:
         tools = '<button type="button" class="enlarge" aria-pressed="false">Enlarge</button>'
     if chart.marks and chart.kind not in ("tradeoff", "pace"):
         options = "".join(
-            f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in svg_charts.SCALES.items()
+            f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in svg.SCALES.items()
         )
         tools = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>{tools}'
-    notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
-    picture = svg_charts.draw(chart, f"{chart.title}, {chart.problem}")
-    return (
-        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
-        f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{n}">{picture}</div>'
-        f"{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
-    )
+    return figure(chart, tools, n)
 
 
 # --- words and data -------------------------------------------------------------------------------------------------------------------

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from bridle import validate
 from bridle.compare import analysis, charts
 from bridle.compare.rows import GameRow, grouped, horizon_of, label_engines, number_of, problem_of
 from bridle.core import InputError
 from bridle.problems import problem_facts
-from bridle.showing import figures
-from bridle.showing.marks import NAMES, UNITS, Axis, Chart, Line, Quantity, axis
+from bridle.showing.marks import Axis, Chart, Quantity, line
 from bridle.showing.marks import chosen as quantities_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AGAINST = ("round", "horizon")
 
@@ -102,28 +98,8 @@ def _sweep_chart(what: Quantity, parameter: str, problem: str, horizon: int, row
         spread = [analysis.quantiles(number_of(row, what) for row in runs) for _, runs in at]
         bounds = [analysis.quantiles(number_of(row, f"{what}_bound") for row in runs)[1] for _, runs in at]
         low, median, high = (list(part) for part in zip(*spread, strict=True))
-        lines.append(
-            Line(place, label if has else f"{label} (has no {parameter})", [value for value, _ in at], median, low, high, bounds, None)
-        )
-    values = [value for line in lines for value in line.x]
-    below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
-    y_axis = axis(f"final {UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
-    wide = min(values) > 0.0 and max(values) >= 8.0 * min(values)
-    name = f"Final {NAMES[what]} against {parameter}"
-    return Chart(
-        f"sweep-{what}",
-        problem,
-        horizon,
-        name,
-        f"{name}; medians over seeds.",
-        Axis(parameter, "log" if wide else "linear"),
-        y_axis,
-        lines,
-        [],
-    )
-
-
-def draw(parts: list[Chart], ax: object, width: str | None) -> Figure:
-    """The charts as one figure, or on axes of the caller's own."""
-    figures.require_matplotlib()
-    return figures.sheet(parts, width) if ax is None else figures.on_axes(ax, parts)
+        name = label if has else f"{label} (has no {parameter})"
+        lines.append(line(place, name, [value for value, _ in at], median, low=low, high=high, bound=bounds))
+    wide = min(ends) > 0.0 and max(ends) >= 8.0 * min(ends)
+    x = Axis(parameter, "log" if wide else "linear")
+    return charts.final_chart(f"sweep-{what}", what, problem, horizon, parameter, x, lines)

@@ -15,13 +15,13 @@ import bridle
 from bridle import storage, validate
 from bridle.compare.html_page import fact_list, section
 from bridle.compare.keys import digest, fingerprint, hash_file
-from bridle.compare.text import seed_range
 from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.fraud import FraudProgress, Options, Outcome, figures, page, paper_model
 from bridle.fraud.facts import PaperCurves, PaperFacts
 from bridle.fraud.paper_model import PaperPoint, PaperRows, SeedResult
 from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
+from bridle.showing import seed_range
 
 SEEDS = 3
 """How many seeds are played unless the user says."""

@@ -21,7 +21,7 @@ from bridle.session.rates import limit_names
 from bridle.session.replay import Restore
 from bridle.session.rounds import HistoryEntry
 from bridle.showing import cards, count, figures, number, short
-from bridle.showing.marks import UNITS, Axis, Bar, Chart, Line, Quantity, axis, chosen
+from bridle.showing.marks import TITLES, UNITS, Axis, Bar, Chart, Quantity, against_round, chosen, line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,13 +94,12 @@ def line_charts(curve: SessionCurve, name: str, what: Sequence[Quantity]) -> lis
     """Regret and CCV against t."""
     drawn = []
     for quantity in what:
-        values, bounds = (curve.ccv, curve.ccv_bound) if quantity == "ccv" else (curve.regret, curve.regret_bound)
-        known = [value for value in values if value is not None]
-        line = Line(0, name, curve.rounds, values, values, values, bounds, None)
-        title = "CCV against t" if quantity == "ccv" else "Regret, certified, against t"
-        log = quantity == "ccv" or all(value > 0.0 for value in known)
-        y = axis(UNITS[quantity] if quantity == "ccv" else "regret is at most (units of total cost)", known, log, 1e-9 * curve.rounds[-1])
-        drawn.append(Chart(quantity, name, curve.rounds[-1], title, title, Axis("round t", "log"), y, [line] if known else [], [NOTHING]))
+        values, bounds = getattr(curve, quantity), getattr(curve, f"{quantity}_bound")
+        lines = [line(0, name, curve.rounds, values, bound=bounds)] if any(value is not None for value in values) else []
+        chart = against_round(quantity, name, curve.rounds[-1], lines, [NOTHING])
+        if quantity == "regret":
+            chart = chart._replace(title="Regret, certified, against t", y=chart.y._replace(title=f"{UNITS[quantity]}, at most"))
+        drawn.append(chart)
     return drawn
 
 
@@ -119,16 +118,13 @@ def bar_charts(session: Any, what: Sequence[Quantity]) -> list[Chart]:
     drawn = []
     for quantity in what:
         bars = [Bar(int(label == "theorem"), label, value, value, value) for label, value in rows[quantity] if value is not None]
-        title = f"{'CCV' if quantity == 'ccv' else 'Regret'} after {count(session.rounds, 'round')}"
-        drawn.append(
-            Chart("standing", "session", session.rounds, title, title, Axis(UNITS[quantity], "linear"), Axis("", "linear"), bars, [NOTHING])
-        )
+        title = f"{TITLES[quantity]} after {count(session.rounds, 'round')}"
+        drawn.append(Chart("standing", "session", session.rounds, title, Axis(UNITS[quantity]), Axis(""), bars, [NOTHING]))
     return drawn
 
 
 def plot_session(session: Any, curve: SessionCurve | None, what: str | Sequence[str], ax: object, width: str | None) -> Figure:
     """The figure; without a curve, where the session stands."""
-    figures.require_matplotlib()
     names = chosen(what)
     name = getattr(session.policy, "name", type(session.policy).__name__)
     parts: list[Chart] = []
@@ -138,7 +134,7 @@ def plot_session(session: Any, curve: SessionCurve | None, what: str | Sequence[
         else:  # what is known of the present alone is a bar
             parts += bar_charts(session, [each])
     heading = f"{name}, {count(session.rounds, 'round')} observed"
-    return figures.sheet(parts, width, heading) if ax is None else figures.on_axes(ax, parts)
+    return figures.plot(parts, ax, width, heading)
 
 
 def session_card(called: str, session: Any, stands: str, entries: Sequence[HistoryEntry] | None) -> str:
@@ -175,20 +171,9 @@ def certificate_card(proof: Certificate) -> str:
     }
     charts = []
     if len(above) > 1:
-        line = Line(
-            0,
-            "rounds",
-            [level for level, _ in above],
-            [float(n) for _, n in above],
-            [None] * len(above),
-            [None] * len(above),
-            [None] * len(above),
-            None,
-        )
-        title = "Rounds with a violation above a level"
-        charts.append(
-            Chart("levels", "certificate", proof.rounds, title, title, Axis("level", "log"), Axis("rounds", "linear"), [line], [])
-        )
+        levels = line(0, "rounds", [level for level, _ in above], [float(rounds) for _, rounds in above])
+        title, y = "Rounds with a violation above a level", Axis("rounds", bottom=0.0)
+        charts.append(Chart("levels", "certificate", proof.rounds, title, Axis("level (units of violation)", "log"), y, [levels]))
     return cards.card("Certificate", facts, charts, ["All of it in sentences: session.report(); as JSON: certificate.json()."])
 
 

@@ -138,6 +138,12 @@ def draw(panel: Axes, chart: Chart, title: str | None = None) -> None:
     (_points if chart.kind == "tradeoff" else _bars if isinstance(chart.marks[0], Bar) else _lines)(panel, chart)
 
 
+def plot(parts: Sequence[Chart], ax: object = None, width: str | None = None, heading: str | None = None) -> Figure:
+    """The charts as one figure (see `sheet`), or on axes of the caller's own."""
+    require_matplotlib()
+    return sheet(parts, width, heading) if ax is None else on_axes(ax, parts)
+
+
 def on_axes(given: object, parts: Sequence[Chart]) -> Figure:
     """The charts on axes of the caller's own, one for each; the figure that they belong to."""
     panels: list[Any] = list(given) if isinstance(given, Iterable) else [given]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, log10
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from bridle.core import InputError
 
@@ -39,9 +39,13 @@ class PowerLaw(NamedTuple):
         """The fitted value at round t."""
         return float(self.factor * t**self.exponent)
 
+    def steps(self, many: int) -> list[float]:
+        """So many rounds from the first to the last, evenly apart on a logarithmic axis."""
+        return [self.first * (self.last / self.first) ** (i / (many - 1)) for i in range(many)]
+
 
 class Line(NamedTuple):
-    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it."""
+    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it; see `line`."""
 
     policy: int
     label: str
@@ -51,6 +55,31 @@ class Line(NamedTuple):
     high: list[float | None]
     bound: list[float | None]
     law: PowerLaw | None
+    joined: bool
+
+
+def line(
+    policy: int,
+    label: str,
+    x: Sequence[float],
+    y: list[float | None],
+    *,
+    low: list[float | None] | None = None,
+    high: list[float | None] | None = None,
+    bound: list[float | None] | None = None,
+    law: PowerLaw | None = None,
+    joined: bool = True,
+) -> Line:
+    """A line that has no band and no bound unless they are given; one that is not joined is markers alone."""
+    return Line(policy, label, x, y, low or y, high or y, bound or [None] * len(x), law, joined)
+
+
+class Guide(NamedTuple):
+    """A dashed line of no policy through points, with a text at the first; one point is the text alone."""
+
+    x: list[float]
+    y: list[float]
+    text: str = ""
 
 
 class Point(NamedTuple):
@@ -80,13 +109,19 @@ class Bar(NamedTuple):
 class Axis(NamedTuple):
     """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond.
 
-    `top` is where the axis ends, in the trade-off; elsewhere it ends where the values do.
+    The axis reaches to `bottom` and to `top`, where these are given, and to the values.
     """
 
     title: str
-    scale: str
+    scale: str = "linear"
     threshold: float = 1.0
     top: float | None = None
+    bottom: float | None = None
+
+
+ROUNDS = Axis("round t", "log")
+
+Mark = TypeVar("Mark", Line, Point, Bar)
 
 
 class Chart(NamedTuple):
@@ -96,11 +131,16 @@ class Chart(NamedTuple):
     problem: str
     horizon: int | None
     title: str
-    caption: str
     x: Axis
     y: Axis
     marks: Sequence[Line] | Sequence[Point] | Sequence[Bar]
-    notes: list[str]
+    notes: list[str] = []
+    caption: str = ""
+    guides: Sequence[Guide] = ()
+
+    def of(self, kind: type[Mark]) -> list[Mark]:
+        """The marks of this kind."""
+        return [mark for mark in self.marks if isinstance(mark, kind)]
 
 
 def style(policy: int) -> Style:
@@ -119,6 +159,16 @@ Quantity: TypeAlias = Literal["regret", "ccv"]
 QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
 NAMES = {"regret": "regret", "ccv": "CCV"}
 UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
+
+
+TITLES = {"regret": "Regret", "ccv": "CCV"}
+
+
+def against_round(what: Quantity, problem: str, horizon: int, lines: list[Line], notes: list[str]) -> Chart:
+    """Regret or CCV against the round."""
+    values = [value for line in lines for value in line.y]
+    log = what == "ccv" or all(value is None or value > 0.0 for value in values)
+    return Chart(what, problem, horizon, f"{TITLES[what]} against t", ROUNDS, axis(UNITS[what], values, log, 1e-9 * horizon), lines, notes)
 
 
 def axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:
