@@ -13,7 +13,7 @@ from typing import cast
 from bridle.compare import analysis
 from bridle.compare.analysis import band, power_law
 from bridle.compare.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
-from bridle.showing.marks import NAMES, QUANTITIES, ROUNDS, TITLES, UNITS, Axis, Bar, Chart, Line, Point, Quantity, axis, line
+from bridle.showing.marks import NAMES, QUANTITIES, ROUNDS, TITLES, UNITS, Axis, Bar, Chart, Guide, Line, Point, Quantity, axis, line
 
 
 def legend(rows: Iterable[GameRow]) -> dict[str, int]:
@@ -127,11 +127,11 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
     pairs = [pair for point in points for pair in ((point.x, point.y), *point.seeds)]
     most = max((max(ccv / units[0], regret / units[1]) for ccv, regret in pairs), default=0.0)
     most = most if most > 1e-9 * horizon else 1.0
-    x, y = (
-        Axis(title, "symlog", DECADES_DOWN * most * unit, most * unit)
-        for title, unit in zip((UNITS["ccv"], "dynamic " * moving + UNITS["regret"]), units, strict=True)
-    )  # fmt: skip
-    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", x, y, points, notes, caption)
+    (ccv, by_ccv), (regret, by_regret) = ((most * unit, DECADES_DOWN * most * unit) for unit in units)
+    x = Axis(UNITS["ccv"], "symlog", by_ccv, ccv, -0.1 * by_ccv)
+    y = Axis("dynamic " * moving + UNITS["regret"], "symlog", by_regret, regret, -by_regret)
+    guides = [Guide([size * ccv] * 2 + [0.0], [0.0] + [size * regret] * 2) for size in (0.001, 0.01, 0.1, 1.0)]
+    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", x, y, points, notes, caption, guides)
 
 
 DECADES_DOWN = 1e-3

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import ceil, floor, isfinite, log10
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
+from bridle.showing.marks import Axis, Chart, Line
 from bridle.showing.numbers import number
+
+Value = TypeVar("Value", float, float | None)
 
 
 class Tick(NamedTuple):
@@ -14,6 +18,7 @@ class Tick(NamedTuple):
 
     at: float
     text: str
+    value: float
 
 
 class PageScale(NamedTuple):
@@ -28,6 +33,14 @@ class PageScale(NamedTuple):
         """Where a value lies, 0 being the low end and 1 the high one; None where a logarithmic axis has no place for it."""
         place = placed(value, self.kind, self.threshold)
         return None if place is None else (place - self.low) / (self.high - self.low)
+
+    def ends(self) -> tuple[float, float]:
+        """The values at both ends."""
+        low, high = (
+            10.0**place if self.kind == "log" else place if self.kind == "linear" else _signed(place, self.threshold)
+            for place in (self.low, self.high)
+        )
+        return low, high
 
     def ticks(self, most: int = 7) -> list[Tick]:
         """The places that are marked: at least two wherever there is anything to read, and about `most` at the most.
@@ -45,7 +58,7 @@ class PageScale(NamedTuple):
         """
         values = {"log": self._decades, "symlog": self._both_sides}.get(self.kind, self._even)(most)
         places = [(self.at(value), value) for value in values]
-        return [Tick(at, number(value, "axis")) for at, value in places if at is not None and -1e-9 <= at <= 1.0 + 1e-9]
+        return [Tick(at, number(value, "axis"), value) for at, value in places if at is not None and -1e-9 <= at <= 1.0 + 1e-9]
 
     def _decades(self, most: int) -> list[float]:
         powers = range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1)
@@ -113,23 +126,40 @@ def _even(low: float, high: float, most: int) -> list[float]:
 
 
 def apart(places: Sequence[float], room: float, height: float) -> list[float]:
-    """The places, moved so that neighbours have `room` between them, within 0 to `height`: those that crowd stand around their middle.
+    """The places, moved so that neighbours have `room` between them, and none is above `height`.
 
-    >>> apart([10.0, 11.0, 50.0], 4.0, 60.0)
-    [8.5, 12.5, 50.0]
+    >>> apart([11.0, 10.0, 59.0, 58.0], 4.0, 60.0)
+    [14.0, 10.0, 60.0, 56.0]
     """
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    stacks: list[tuple[list[int], float]] = []
-    for i in order:
-        members, middle = [i], places[i]
-        while stacks and middle - stacks[-1][1] < room * (len(members) + len(stacks[-1][0])) / 2.0:
-            below, centre = stacks.pop()
-            middle = (centre * len(below) + middle * len(members)) / (len(below) + len(members))
-            members = [*below, *members]
-        half = room * (len(members) - 1) / 2.0
-        stacks.append((members, max(half, min(height - half, middle))))
-    moved = list(places)
-    for members, middle in stacks:
-        for k, i in enumerate(members):
-            moved[i] = middle + room * (k - (len(members) - 1) / 2.0)
+    order, moved = sorted(range(len(places)), key=lambda i: places[i]), list(places)
+    for below, i in pairwise(order):
+        moved[i] = max(moved[i], moved[below] + room)
+    limit = height
+    for i in reversed(order):
+        moved[i] = min(moved[i], limit)
+        limit = moved[i] - room
     return moved
+
+
+def across(chart: Chart) -> PageScale:
+    """The horizontal axis of a chart of lines or points; a logarithmic one from the first value to the last, with little room."""
+    values = _shown(chart.x, [t for line in chart.of(Line) for t in line.x])
+    if chart.x.scale != "log":
+        return reaching(values, chart.x.scale, chart.x.threshold)
+    low, high = log10(min(values)), log10(max(values))
+    edge = 0.02 * (high - low) or 0.05
+    return PageScale("log", 1.0, low - edge, high + edge)
+
+
+def upwards(chart: Chart, kind: str) -> PageScale:
+    """The vertical axis of a chart on a scale of this kind: what is rounding needs no room but zero's."""
+    lines = chart.of(Line)
+    told = [value for line in lines for t, value in zip(line.x, line.y, strict=True) if value is None or abs(value) > 1e-9 * t]
+    told += [0.0] if len(told) < sum(len(line.y) for line in lines) else []
+    told += [value for line in lines for value in line.bound]
+    return reaching(_shown(chart.y, told), kind, chart.y.threshold)
+
+
+def _shown(axis: Axis, values: list[Value]) -> list[Value]:
+    """The values, and the ends that the axis is to reach."""
+    return [*values, *(cast(Value, end) for end in (axis.bottom, axis.top) if end is not None)]

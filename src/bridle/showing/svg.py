@@ -12,11 +12,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from math import cos, hypot, isfinite, log10, pi, sin
+from math import cos, hypot, isfinite, pi, sin
 
-from bridle.showing.marks import Axis, Bar, Chart, Guide, Line, Point, drawn_regret, style
+from bridle.showing.marks import Bar, Chart, Guide, Line, Point, drawn_regret, style
 from bridle.showing.numbers import number
-from bridle.showing.scales import PageScale, apart, placed, reaching
+from bridle.showing.scales import PageScale, across, apart, upwards
 
 HEIGHT = 300.0
 """How high the plotted area of a page is, in pixels; its width is the reader's."""
@@ -48,6 +48,15 @@ def page_chart(chart: Chart, about: str) -> str:
         return _bars(chart.of(Bar))
     facts, inside = _tradeoff(chart) if chart.kind == "tradeoff" else _lines(chart)
     return f'<div class="area" {facts}><svg class="picture" role="img" aria-label="{escape(about)}">{inside}</svg></div>'
+
+
+def legend(charts: Sequence[Chart]) -> list[tuple[str, str]]:
+    """Which line and marker is whose, where there are several, and what is dashed and dotted: a drawing as SVG, and plain text."""
+    lines = [line for chart in charts for line in chart.of(Line)]
+    names = dict(sorted({(line.policy, line.label) for line in lines}))
+    items = [(swatch(place), label) for place, label in names.items() if len(names) > 1]
+    items += [("", "dashed: what the theorem allows")] * any(value is not None for line in lines for value in line.bound)
+    return items + [("", "dotted: the fitted power law")] * any(line.law is not None for line in lines)
 
 
 def swatch(place: int) -> str:
@@ -138,14 +147,14 @@ def _axes(chart: Chart, x: PageScale, y: PageScale, bottom: float = 100.0, most:
         f'<text class="xtick" x="{_percent(tick.at)}" y="100%" dy="17">{tick.text}</text>'
         for tick in x.ticks(most[0])
     )
-    across = "".join(  # the script writes them so, too
+    level = "".join(  # the script writes them so, too
         f'<line class="{"zero" if text == "0" else "grid"}" x2="100%" y1="{at}%" y2="{at}%"/>'
         f'<text class="ytick" x="-7" y="{at}%" dy="4">{text}</text>'
         for at, text in _ticks(y, most[1])
         if at <= bottom
     )
     return (
-        f'{down}<g class="yaxis">{across}</g><text class="title" x="-42" y="-12">{escape(chart.y.title)}</text>'
+        f'{down}<g class="yaxis">{level}</g><text class="title" x="-42" y="-12">{escape(chart.y.title)}</text>'
         f'<text class="title end" x="100%" y="100%" dy="33">{escape(chart.x.title)}</text>'
     )
 
@@ -174,10 +183,10 @@ def _at(scale: PageScale, value: float) -> float:
     return 0.0 if at is None else at
 
 
-def _path(across: Iterable[float], up: Iterable[float | None]) -> str:
+def _path(along: Iterable[float], up: Iterable[float | None]) -> str:
     """A line through the points, broken where one is missing."""
     drawn, broken = "", True
-    for at, height in zip(across, up, strict=True):
+    for at, height in zip(along, up, strict=True):
         if height is not None:
             drawn += f"{'M' if broken else ' '}{_unit(at)} {_down(height)}"
         broken = height is None
@@ -203,7 +212,7 @@ def _numbers(values: Iterable[float | None], digits: int = 6) -> str:
 def _lines(chart: Chart, few: bool = False) -> tuple[str, str]:
     """What the script is told of the chart, and its drawing: with `few` ticks, and without the fitted powers, where it is small."""
     lines, growth = chart.of(Line), chart.horizon is None
-    x, scales = _wide(chart.x, [t for line in lines for t in line.x]), _high(chart, lines)
+    x, scales = across(chart), {kind: upwards(chart, kind) for kind in SCALES}
     y = scales[chart.y.scale]
     shared = all(line.x == lines[0].x for line in lines)
     laws = [(line, line.law) for line in lines if line.law is not None and not few]
@@ -228,40 +237,20 @@ def _lines(chart: Chart, few: bool = False) -> tuple[str, str]:
     )
     if shared:
         facts += f' data-x="{_numbers(lines[0].x)}" data-at="{",".join(_unit(_at(x, t)) for t in lines[0].x)}"'
-    guides = "".join(f'<path class="guide" d="{_path((_at(x, t) for t in guide.x), map(y.at, guide.y))}"/>' for guide in chart.guides)
-    paths = guides + "".join(_line(line, x, y, growth, shared) for line in lines)
+    paths = _guides(chart, x, y) + "".join(_line(line, x, y, growth, shared) for line in lines)
     marks = "".join(_markers(line, x, y, growth) for line in lines) + "".join(_said(guide, x, y) for guide in chart.guides)
     cursor = '<line class="cursor" y1="0" y2="100%" visibility="hidden"/>' * (not few)
     return facts, _axes(chart, x, y, most=(4, 4) if few else (5, 7)) + _stretched(paths) + marks + powers + cursor
 
 
-def _wide(axis: Axis, values: list[float]) -> PageScale:
-    """The horizontal axis: from the first value to the last, with little room."""
-    ends = [*values, *(end for end in (axis.bottom, axis.top) if end is not None)]
-    if axis.scale != "log":
-        return reaching(ends, "linear")
-    low, high = log10(min(ends)), log10(max(ends))
-    edge = 0.02 * (high - low) or 0.05
-    return PageScale("log", 1.0, low - edge, high + edge)
-
-
-def _high(chart: Chart, lines: Sequence[Line]) -> dict[str, PageScale]:
-    """The vertical axis on every scale: what is rounding needs no room but zero's."""
-    told = [value for line in lines for t, value in zip(line.x, line.y, strict=True) if value is None or abs(value) > 1e-9 * t]
-    told += [0.0] if len(told) < sum(len(line.y) for line in lines) else []
-    told += [value for line in lines for value in line.bound]
-    told += [end for end in (chart.y.bottom, chart.y.top) if end is not None]
-    return {kind: reaching(told, kind, chart.y.threshold) for kind in SCALES}
-
-
 def _line(line: Line, x: PageScale, y: PageScale, growth: bool, shared: bool) -> str:
     """A policy's band, bound, fitted power and curve, with the numbers that they are drawn from; rounds that all share stand elsewhere."""
-    look, across = style(line.policy), [_at(x, t) for t in line.x]
+    look, places = style(line.policy), [_at(x, t) for t in line.x]
     spread = any(low != high for low, high in zip(line.low, line.high, strict=True))
     bounded = any(value is not None for value in line.bound)
     parts = facts = ""
     if spread:
-        ends = [(_unit(at), y.at(low), y.at(high)) for at, low, high in zip(across, line.low, line.high, strict=True)]
+        ends = [(_unit(at), y.at(low), y.at(high)) for at, low, high in zip(places, line.low, line.high, strict=True)]
         known = [(at, _down(-1.0 if low is None else low), _down(high)) for at, low, high in ends if high is not None]
         if growth:
             parts += f'<path class="span" d="{"".join(f"M{at} {low}V{high}" for at, low, high in known)}"/>'
@@ -270,15 +259,15 @@ def _line(line: Line, x: PageScale, y: PageScale, growth: bool, shared: bool) ->
             parts += f'<path class="band" d="M{" ".join(outline)}Z"/>'
         facts += f' data-low="{_numbers(line.low, 4)}" data-high="{_numbers(line.high, 4)}"'
     if bounded:
-        parts += f'<path class="bound" d="{_path(across, map(y.at, line.bound))}"/>'
+        parts += f'<path class="bound" d="{_path(places, map(y.at, line.bound))}"/>'
         facts += f' data-bound="{_numbers(line.bound)}"'
     if line.law is not None:
         steps = line.law.steps(9)
         parts += f'<path class="fit" d="{_path((_at(x, t) for t in steps), (y.at(line.law.at(t)) for t in steps))}"/>'
         facts += f' data-law="{_numbers(line.law)}"'
     if line.joined:
-        parts += f'<path class="main" d="{_path(across, map(y.at, line.y))}" stroke-dasharray="{STROKES[look.dash]}"/>'
-    own = "" if shared else f' data-x="{_numbers(line.x)}" data-at="{",".join(map(_unit, across))}"'
+        parts += f'<path class="main" d="{_path(places, map(y.at, line.y))}" stroke-dasharray="{STROKES[look.dash]}"/>'
+    own = "" if shared else f' data-x="{_numbers(line.x)}" data-at="{",".join(map(_unit, places))}"'
     who = f'data-policy="{line.policy}" data-label="{escape(line.label)}" style="--c:var(--p{look.colour})"'
     return f'<g {who}{own} data-y="{_numbers(line.y)}"{facts}>{parts}</g>'
 
@@ -292,6 +281,10 @@ def _markers(line: Line, x: PageScale, y: PageScale, growth: bool) -> str:
         if at is not None and at >= -0.01:
             marks += _dot(f"k-{look.symbol}", _at(x, line.x[i]), at, f' data-i="{i}"')
     return f'<g class="markers" data-policy="{line.policy}" fill="var(--p{look.colour})">{marks}</g>'
+
+
+def _guides(chart: Chart, x: PageScale, y: PageScale) -> str:
+    return "".join(f'<path class="guide" d="{_path((_at(x, t) for t in guide.x), map(y.at, guide.y))}"/>' for guide in chart.guides)
 
 
 def _said(guide: Guide, x: PageScale, y: PageScale) -> str:
@@ -311,18 +304,11 @@ def _end_places(lines: Sequence[Line], scale: PageScale) -> list[float]:
 
 
 def _tradeoff(chart: Chart) -> tuple[str, str]:
-    x, y = (
-        PageScale("symlog", axis.threshold, low, (placed(axis.top, "symlog", axis.threshold) or 1.0) + 0.25)
-        for axis, low in ((chart.x, -0.25), (chart.y, -1.3))
-    )
-    zero, best = _at(y, 0.0), _at(x, 0.0)
+    x, y = across(chart), upwards(chart, chart.y.scale)
+    zero = _at(y, 0.0)
     strip = f'<rect class="below" x="0" width="100%" y="{_percent(1.0 - zero)}" height="{_percent(zero)}"/>'
     strip += '<text class="aside end" x="100%" dx="-6" y="100%" dy="-7">regret below zero counts as zero</text>'
-    strip += f'<text class="aside" x="{_percent(best)}" dx="9" y="{_percent(1.0 - zero)}" dy="-7">best</text>'
-    corners = ""
-    for k in (1.0, 2.0, 3.0, 4.0):
-        right, top = ((k - scale.low) / (scale.high - scale.low) for scale in (x, y))
-        corners += f"M{_unit(right)} {_down(zero)}V{_down(top)}H{_unit(best)}"
+    strip += f'<text class="aside" x="{_percent(_at(x, 0.0))}" dx="9" y="{_percent(1.0 - zero)}" dy="-7">best</text>'
     points = chart.of(Point)
     places = [(_at(x, point.x), _at(y, drawn_regret(point.y, chart.y))) for point in points]
     moved = _moved_apart([(at * NARROW, up * HEIGHT) for at, up in places])
@@ -348,26 +334,23 @@ def _tradeoff(chart: Chart) -> tuple[str, str]:
             f'<text dy="0.35em">{point.rank}</text></g></svg>'
         ) + circles
     axes = _axes(chart, x, y, 100.0 * (1.0 - zero) + 0.01)
-    corner = _stretched(f'<path class="corner" d="{corners}"/>')
-    return 'data-kind="points"', axes + strip + corner + seeds + leads + circles
+    return 'data-kind="points"', axes + strip + _stretched(_guides(chart, x, y)) + seeds + leads + circles
 
 
 def _moved_apart(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """How far each of several circles is moved, in pixels, so that no two lie on each other: those that crowd stand in a ring."""
-    groups: list[list[int]] = []
-    for i, (x, y) in enumerate(places):
-        near = [group for group in groups if any(hypot(x - places[j][0], y - places[j][1]) < 2 * 11.5 for j in group)]
-        groups = [group for group in groups if group not in near] + [[j for group in near for j in group] + [i]]
-    moves = [(0.0, 0.0)] * len(places)
-    for group in groups:
-        if len(group) == 1:
-            continue
-        middle = tuple(sum(places[j][k] for j in group) / len(group) for k in (0, 1))
-        radius = 12.0 / sin(pi / len(group))
-        centre = (min(max(middle[0], radius + 8.0), NARROW - radius - 8.0), min(max(middle[1], radius + 8.0), HEIGHT - radius - 8.0))
-        for k, j in enumerate(sorted(group, key=lambda j: places[j])):
-            turn = pi - 2.0 * pi * k / len(group)
-            moves[j] = (centre[0] + radius * cos(turn) - places[j][0], centre[1] + radius * sin(turn) - places[j][1])
+    """How far each of several circles is moved, in pixels, to the nearest place where it lies on none before it, nor on the edge."""
+    taken: list[tuple[float, float]] = []
+    moves = []
+    for x, y in places:
+        turns = [(size * cos(turn), size * sin(turn)) for size in range(0, 300, 6) for turn in (k * pi / 8.0 for k in range(16))]
+        free = [
+            (dx, dy) for dx, dy in turns
+            if all(hypot(x + dx - a, y + dy - b) > 22.0 for a, b in taken)
+            and (dx == dy == 0.0 or (12.0 <= x + dx <= NARROW - 12.0 and 12.0 <= y + dy <= HEIGHT - 12.0))
+        ]  # fmt: skip
+        move = free[0] if free else (0.0, 0.0)
+        moves.append(move)
+        taken.append((x + move[0], y + move[1]))
     return moves
 
 
