@@ -28,14 +28,13 @@ def render_page(
     *,
     date: str = "",
     allowed: str = PICTURES_ONLY,
-    css: str = "",
     head: str = "",
     nav: str = "",
     scripts: str = "",
 ) -> str:
     """A whole page as text.
 
-    `kind`, `title`, `lead` and `date` are plain text, the others HTML or style sheets; `date` is today's if empty.
+    `kind`, `title`, `lead` and `date` are plain text, the others HTML; `date` is today's if empty.
     """
     return read_template("page.html").substitute(
         kind=escape(kind),
@@ -45,7 +44,7 @@ def render_page(
         version=escape(bridle.__version__),
         date=escape(date or datetime.now(UTC).date().isoformat()),
         allowed=allowed,
-        css=style_sheet() + css,
+        css=style_sheet(),
         head=head,
         nav=nav,
         scripts=scripts,
@@ -82,14 +81,15 @@ def fact_list(facts: Mapping[str, str], wide: Mapping[str, str] | None = None, c
     return f'<dl class="facts">{items}</dl>'
 
 
-def figure(chart: Chart, tools: str = "", number: int = 0) -> str:
-    """A chart in its frame: title, caption, drawing and notes; `tools` is HTML beside the title."""
+def figure(chart: Chart, tools: str = "", number: int = 0, legend: bool = False) -> str:
+    """A chart in its frame: title, caption, drawing, notes, and a legend of its own where the page has none; `tools` is HTML."""
+    names = "".join(f"<li>{sample} {escape(text)}</li>" for sample, text in (svg.legend([chart]) if legend else ()))
     notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
     picture = svg.page_chart(chart, f"{chart.title}, {chart.problem}")
     return (
         f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
         f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{number}">{picture}</div>'
-        f"{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
+        f"{f'<ul class=keys>{names}</ul>' if names else ''}{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from bridle import validate
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from bridle.showing.tables import Table
 
 PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.stream"}
 """The protocols, and the module of each."""

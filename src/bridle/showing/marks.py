@@ -134,7 +134,7 @@ class Chart(NamedTuple):
     x: Axis
     y: Axis
     marks: Sequence[Line] | Sequence[Point] | Sequence[Bar]
-    notes: list[str] = []
+    notes: Sequence[str] = ()
     caption: str = ""
     guides: Sequence[Guide] = ()
 
