@@ -33,7 +33,7 @@ def all_charts(rows: Iterable[GameRow], ranking: list[RankedRow] | None = None) 
             charts += [_curves(what, problem, horizon, runs, places) for what in QUANTITIES]
             charts += [_tradeoff(problem, horizon, runs, medians[horizon], places), _pace(problem, horizon, medians[horizon], places)]
         if len(medians) > 1:
-            charts += [_growth(what, problem, medians, places) for what in QUANTITIES]
+            charts += [_growth(what, problem, games, places) for what in QUANTITIES]
     return charts
 
 
@@ -71,19 +71,27 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
     return Chart(what, problem, horizon, f"{TITLES[what]} against t", ROUNDS, y, lines, notes, caption)
 
 
-def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], places: dict[str, int]) -> Chart:
+def _growth(what: Quantity, problem: str, games: list[GameRow], places: dict[str, int]) -> Chart:
     """Final values against the horizon, each from a game of its own."""
-    lines = []
-    cells = [row for rows in medians.values() for row in rows if row[what] is not None]
-    for label, own in grouped(cells, label_of).items():
-        x = [row["horizon"] for row in own]
-        y, allowed, low, high = ([number_of(row, what + part) for row in own] for part in ("", "_bound", "_low", "_high"))
-        law = None if any(map(_vanishes, x, y)) else power_law(x, y, since=0.0)
-        lines.append(line(places[label], label, x, y, low=low, high=high, bound=allowed, law=law))
-    lines.sort(key=lambda line: line.policy)
+    runs = {label: [*grouped(own, horizon_of).items()] for label, own in grouped(games, label_of).items()}
+    lines = [drawn for label, own in runs.items() if (drawn := final_line(what, places[label], label, own)) is not None]
+    for i, drawn in enumerate(lines):
+        law = None if any(map(_vanishes, drawn.x, drawn.y)) else power_law(drawn.x, drawn.y, since=0.0)
+        lines[i] = drawn._replace(law=law)
     caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
-    chart = final_chart(f"growth-{what}", what, problem, max(medians), "T", Axis("horizon T (rounds)", "log"), lines)
+    chart = final_chart(f"growth-{what}", what, problem, max(map(horizon_of, games)), "T", Axis("horizon T (rounds)", "log"), lines)
     return chart._replace(horizon=None, caption=caption)
+
+
+def final_line(what: Quantity, place: int, label: str, runs: Iterable[tuple[float, list[GameRow]]]) -> Line | None:
+    """A policy's final values over x: medians over the games that were played at each, with bands and bounds; None without any."""
+    spreads = ((x, analysis.quantiles(number_of(row, what) for row in own), own) for x, own in sorted(runs, key=lambda pair: pair[0]))
+    known = [(x, *spread, analysis.quantiles(number_of(row, f"{what}_bound") for row in own)[1]) for x, spread, own in spreads]
+    known = [each for each in known if each[2] is not None]
+    if not known:
+        return None
+    x, low, median, high, bound = map(list, zip(*known, strict=True))
+    return line(place, label, x, median, low=low, high=high, bound=bound)
 
 
 def final_chart(kind: str, what: Quantity, problem: str, horizon: int, against: str, x: Axis, lines: list[Line]) -> Chart:

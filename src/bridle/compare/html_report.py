@@ -94,10 +94,10 @@ def _lead(rows: list[GameRow]) -> str:
     problems, policies = grouped(rows, problem_of), grouped(rows, label_of)
     horizons = sorted(grouped(rows, horizon_of))
     seeds = {len({row["seed"] for row in games}) for games in grouped(rows, problem_of).values()}
-    each = f"{'up to ' if len(seeds) > 1 else ''}{count(max(seeds), 'seed', 'seeds')} each"
+    each = f"{'up to ' if len(seeds) > 1 else ''}{count(max(seeds), 'seed')} each"
     until = f"T = {horizons[0]:,}" if len(horizons) == 1 else f"horizons from {horizons[0]:,} to {horizons[-1]:,} rounds"
     return (
-        f"{count(len(policies), 'policy', 'policies')} on {count(len(problems), 'problem', 'problems')}, {until}, "
+        f"{count(len(policies), 'policy', 'policies')} on {count(len(problems), 'problem')}, {until}, "
         f"{each}: regret and constraint violation, and what the theorems allow."
     )
 
@@ -264,23 +264,23 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
             cells += f"<td>{_signed(row, row['dynamic_regret'], row['ranked_by'] == 'dynamic regret')}</td>" * moving
             cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
         lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
-    runs = [row["runs"] for row in ranked if row["runs"]]
-    seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
-    ways = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}
-    lost = next((ways[row["ranked_by"]] for row in ranked if row["ranked_by"] in ways), "regret")
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of {lost} '
-        "and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
-        f"below zero and counts as zero.{_path_sentence(ranked) * moving}</caption>"
-        '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
-        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
-        + '<th rowspan="2" scope="col">dynamic regret</th>'
-        * moving
-        + '<th rowspan="2" scope="col">own metric</th>'
-        '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score (rounds)</th></tr><tr>'
-        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
-        + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    runs = max(row["runs"] for row in ranked)
+    seeds = f"Medians over {count(runs, 'seed')}, best first." if runs else ""
+    lost = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}.get(str(ranked[0]["ranked_by"]), "regret")
+    caption = (
+        f"{seeds} The score is the larger of {lost} and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better "
+        f"in one. A slanted regret is below zero and counts as zero.{_path_sentence(ranked) * moving}"
     )
+    single = [*["dynamic regret"] * moving, "own metric", "µs a round", "score (rounds)"]
+    head = (
+        '<tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
+        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
+        + "".join(f'<th rowspan="2" scope="col">{name}</th>' for name in single)
+        + "</tr><tr>"
+        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
+        + "</tr>"
+    )
+    return page_table("Ranking", head, "".join(lines), caption)
 
 
 def _path_sentence(ranked: list[RankedRow]) -> str:
