@@ -162,7 +162,7 @@ def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
     return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
 
 
-def _vanishes(t: int, value: float | None) -> bool:
+def _vanishes(t: float, value: float | None) -> bool:
     """Whether a total over t rounds is at or below zero, but for rounding."""
     return value is not None and value <= 1e-9 * t
 

@@ -6,7 +6,7 @@ read without scripts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
@@ -28,6 +28,7 @@ from bridle.compare.rows import (
     problem_of,
     reason_of,
 )
+from bridle.compare.tables import merged, texts
 from bridle.core import InputError
 from bridle.problems import problem_facts
 from bridle.showing import count, listing, number, seed_range, svg
@@ -219,20 +220,11 @@ def _alarms(ranked: list[RankedRow]) -> list[str]:
 
 def _notes(games: list[GameRow]) -> list[str]:
     """What a reader should be told in words: what does not apply, what is not known, warnings, games that are missing."""
-
-    def sentences(texts: Callable[[GameRow], list[str]], sentence: str) -> list[str]:
-        """One sentence for each reason, with the policies it is true of."""
-        reasons: dict[str, dict[str, None]] = {}
-        for row in games:
-            for text in texts(row):
-                reasons.setdefault(text, {})[label_of(row)] = None
-        return [sentence.format(policies=listing(list(labels)), reason=reason) for reason, labels in reasons.items()]
-
-    notes = sentences(lambda row: _texts(reason_of(row)), "{policies}: does not apply, {reason}.")
-    notes += sentences(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
-    notes += sentences(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
+    notes = merged(games, reason_of, "{who}: does not apply, {text}.", place=False)
+    notes += merged(games, lambda row: row.get("regret_why"), "{who}: regret is not known, {text}.", place=False)
+    notes += merged(games, lambda row: row.get("warnings"), "{who}: {text}.", place=False)
     notes += [f"{text}." for text in analysis.rate_notes(games)]
-    notes += sentences(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
+    notes += merged(games, lambda row: row.get("bound_why"), "{who}: about the bound, {text}.", place=False)
     runs = {
         (label, T): len({row["seed"] for row in own})
         for label, rows in grouped(games, label_of).items() for T, own in grouped(rows, horizon_of).items()
@@ -255,7 +247,7 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
         rank = f'<span class="rank">{row["rank"] or "-"}</span>'
         front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
         if row["does_not_apply"] is not None:
-            reason = escape("".join(_texts(reason_of(row))))
+            reason = escape("".join(texts(reason_of(row))))
             cells = f'<td class="reason" colspan="{9 + moving}"><div>does not apply: {reason}</div></td>'
         else:
             own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
@@ -332,11 +324,6 @@ def _figure(n: int, chart: Chart) -> str:
 
 
 # --- words and data -------------------------------------------------------------------------------------------------------------------
-
-
-def _texts(value: object) -> list[str]:
-    texts = value if isinstance(value, (list, tuple)) else [value]
-    return [str(text).strip().rstrip(".") for text in texts if text]
 
 
 def _class_if(condition: bool, name: str) -> str:

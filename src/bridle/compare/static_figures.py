@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from bridle import storage
 from bridle.compare import charts
-from bridle.compare.charts import Chart
 from bridle.compare.rows import GameRow
 from bridle.core import InputError
 from bridle.showing.figures import require_matplotlib, sheet, styled
+from bridle.showing.marks import Chart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 from bridle.compare.analysis import RANKING_IN_SHORT, RATES, cost_notes, rate_notes
-from bridle.compare.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of, grouped, number_of
+from bridle.compare.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of, grouped, label_of, number_of, problem_of
 from bridle.game.summary import BOUNDED
-from bridle.showing import number
+from bridle.showing import listing, number
 from bridle.showing.tables import Fitting, Strong, Table, latex
 
 GameLike: TypeAlias = Mapping[str, object]
@@ -195,20 +195,29 @@ def ranking_notes(ranked: list[RankedRow], rows: list[GameRow]) -> list[str]:
     """What a reader of the ranking should be told in words: what does not apply, what a game warned of, how to read the marks."""
     notes = [f"{RANKING_IN_SHORT}; *: no other policy is better in one and as good in the other; medians over seeds"]
     notes += cost_notes(ranked)
-    refused = [(row["label"], row["problem_label"], general_reason_of(row)) for row in rows if row["does_not_apply"]]
-    notes += [f"does not apply: {games}: {reason}" for games, reason in _merged(refused)]
-    warned = [(row["label"], row["problem_label"], text) for row in rows for text in row["warnings"]]
-    notes += [f"warning: {games}: {text}" for games, text in _merged(warned)]
+    notes += merged(rows, general_reason_of, "does not apply: {who}: {text}")
+    notes += merged(rows, lambda row: row.get("warnings"), "warning: {who}: {text}")
     notes += [f"how often: {text}" for text in rate_notes(rows)]
     return notes + _broken(ranked, BOUNDED)
 
 
-def _merged(texts: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """Texts about policies on problems, each once for all of whom it is true: "a, b on c, d", and the text."""
+def merged(rows: Iterable[GameRow], told: Callable[[GameRow], object], sentence: str, place: bool = True) -> list[str]:
+    """What is `told` of rows, a text or several, each once as a sentence with `{text}` and all of `{who}` it is true of.
+
+    They are policies "on" their problems, or without the `place` policies alone.
+    """
     where: dict[tuple[str, str], dict[str, None]] = {}
-    for label, problem, text in texts:
-        where.setdefault((label, text), {})[problem] = None
+    for row in rows:
+        for text in texts(told(row)):
+            where.setdefault((label_of(row), text), {})[problem_of(row)] = None
     who: dict[tuple[str, str], list[str]] = {}
     for (label, text), problems in where.items():
-        who.setdefault((", ".join(problems), text), []).append(label)
-    return [(f"{', '.join(labels)} on {problems}", text) for (problems, text), labels in who.items()]
+        who.setdefault((", ".join(problems) if place else "", text), []).append(label)
+    names = {key: f"{', '.join(labels)} on {key[0]}" if place else listing(labels) for key, labels in who.items()}
+    return [sentence.format(who=name, text=text) for (_, text), name in names.items()]
+
+
+def texts(told: object) -> list[str]:
+    """The texts that there are, of one or of several, without the stop at their end."""
+    several = told if isinstance(told, (list, tuple)) else [told]
+    return [str(text).strip().rstrip(".") for text in several if text]

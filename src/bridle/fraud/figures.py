@@ -61,7 +61,7 @@ def ccv(facts: PaperFacts, curves: PaperCurves) -> Chart:
     begin = next((i for i, at in enumerate(zip(*own.values(), strict=True)) if min(at) > 0.0), 0)
     rounds = curves["rounds"][begin:]
     lines = [
-        line(place, f"λ = {lam:.2g}", rounds, list(curve[begin:]), law=power_law(rounds, curve[begin:], since=rounds[-1] / 2.0))
+        line(place, f"λ = {lam:.2g}", rounds, curve[begin:], law=power_law(rounds, curve[begin:], since=rounds[-1] / 2.0))
         for place, (lam, curve) in enumerate(own.items())
     ]
     top, last = max(curve[-1] for curve in own.values()), float(rounds[-1])
@@ -97,7 +97,7 @@ def areas(facts: StreamFacts) -> Chart:
     lines = []
     for name, own in by_family(inside).items():
         x, y = [each["auc"] for each in own], [each["average_precision"] for each in own]
-        lines.append(line(FAMILIES.index(name), name, x, list(y), joined=False))
+        lines.append(line(FAMILIES.index(name), name, x, y, joined=False))
     chosen = lines[0]
     ends = [[end(each[name] for each in inside) for end in (min, max)] for name in ("auc", "average_precision")]
     guides = [Guide([chosen.x[0]] * 2, ends[1]), Guide(ends[0], [cast(float, chosen.y[0])] * 2)]
@@ -114,7 +114,7 @@ def alerts(facts: StreamFacts) -> Chart:
     for family, (best, *_) in by_family(facts["contestants"]).items():
         name = best["name"] if best["name"].startswith((family, "anytime")) else f"{family.split(',')[0]}: {best['name']}"
         share = [100.0 * each for each in best["alerts"]["share"]]
-        lines.append(line(FAMILIES.index(family), name, share, list(best["alerts"]["recall"])))
+        lines.append(line(FAMILIES.index(family), name, share, best["alerts"]["recall"]))
     frauds = 100.0 * facts["frauds"] / facts["rounds"]
     guide = Guide([frauds, frauds], [0.95, 0.0], "as many alerts as frauds")
     caption = "The best of each family by average precision: the share of frauds among the rows with the highest scores."

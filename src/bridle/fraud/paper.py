@@ -13,7 +13,6 @@ import numpy as np
 
 import bridle
 from bridle import storage, validate
-from bridle.compare.html_page import fact_list, section
 from bridle.compare.keys import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted
 from bridle.data import load
@@ -246,18 +245,11 @@ def _write_page(facts: PaperFacts, charts: Iterable[Chart], path: Path, typed: s
         "Seeds": seed_range(facts["seeds"]), "Engine": facts["engine"], "Time in play": f"{facts['seconds']:,.1f} s",
     }  # fmt: skip
     ran |= {name: f"{value:.4g}" for name, value in facts["settings"].items()}
-    about, area, _, theorem = _notes(facts)
-    return page.write_fraud_page(
-        path,
-        "Credit-card fraud, as in the paper",
+    about, area, _, theorem = map(sentence, _notes(facts))
+    lead = (
         f"A network trained online by Algorithm 1 on {facts['rounds']:,} real card transactions, one pass, once for each lambda: "
-        f"area under the ROC curve {facts['auc']:.3f}, in the paper {facts['auc_paper']:.2f}.",
-        [
-            section("run", "What was run", fact_list(ran, command=typed), page.paragraph(sentence(about))),
-            section(
-                "results", "Results", page.paragraph(sentence(area), "takeaway"), page.paragraph(sentence(theorem), "note"),
-                page.figures(charts), page.table(points_table(facts)),
-            ),
-            section("reading", "How to read this page", page.reading(READING)),
-        ],
-    )  # fmt: skip
+        f"area under the ROC curve {facts['auc']:.3f}, in the paper {facts['auc_paper']:.2f}."
+    )
+    notes = [about, theorem]
+    title = "Credit-card fraud, as in the paper"
+    return page.write_fraud_page(path, page.Report(title, lead, ran, typed, area, notes, charts, points_table(facts), READING))

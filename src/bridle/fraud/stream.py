@@ -13,7 +13,6 @@ import numpy as np
 import bridle
 from bridle import validate
 from bridle.adapters import scaling
-from bridle.compare.html_page import fact_list, section
 from bridle.compare.keys import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable
 from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, scores, stream_model
@@ -219,18 +218,11 @@ def _write_files(facts: StreamFacts, out: Path, typed: str) -> list[str]:
     ran = {"Transactions": f"{facts['rounds']:,}", "Frauds": f"{facts['frauds']}", "Engine": facts["engine"]}
     ran |= {name: f"{value:g}" for name, value in facts["setting"].items()}
     first, *more = [sentence(note) for note in _notes(facts)]
-    report = page.write_fraud_page(
-        out / "report.html",
-        "Credit-card fraud, in time order",
+    lead = (
         f"{facts['rounds']:,} real card transactions, {facts['frauds']} of them frauds, each scored before its label was learned: AUC "
-        f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance.",
-        [
-            section("run", "What was run", fact_list(ran, command=typed)),
-            section(
-                "results", "Results", page.paragraph(first, "takeaway"), *(page.paragraph(note, "note") for note in more),
-                page.figures(charts.values()), page.table(contest_table(facts["contestants"])),
-            ),
-            section("reading", "How to read this page", page.reading(READING)),
-        ],
-    )  # fmt: skip
+        f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance."
+    )
+    title, table = "Credit-card fraud, in time order", contest_table(facts["contestants"])
+    shown = page.Report(title, lead, ran, typed, first, more, charts.values(), table, READING)
+    report = page.write_fraud_page(out / "report.html", shown)
     return [f"everything: {out / 'metrics.json'}", f"figures: {', '.join(map(str, drawn))}", f"report: {report}"]

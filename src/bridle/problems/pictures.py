@@ -55,6 +55,6 @@ def _first_rounds(problem: Problem) -> list[Chart]:
     rounds = list(range(1, len(seen) + 1))
     titles = {"cost": "Cost f(x)", "constraint": "Worst constraint g(x)"}
     return [
-        Chart(name, problem.name or "problem", many, title, Axis("round t"), Axis(name, bottom=0.0), [line(0, name, rounds, list(values))])
+        Chart(name, problem.name or "problem", many, title, Axis("round t"), Axis(name, bottom=0.0), [line(0, name, rounds, values)])
         for (name, title), values in zip(titles.items(), zip(*seen, strict=True), strict=True)
     ]

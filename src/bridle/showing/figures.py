@@ -122,7 +122,7 @@ def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Fi
     for panel in grid[len(parts) :]:
         panel.set_visible(False)
     if texts:  # a label that begins with an underscore would be left out, so the texts are put in afterwards
-        below = {"loc": "outside lower left", "ncols": per_line, "fontsize": 8.0 if width is None else 6.5}
+        below: dict[str, Any] = {"loc": "outside lower left", "ncols": per_line, "fontsize": 8.0 if width is None else 6.5}
         legend = made.legend(handles, ["-"] * len(handles), frameon=False, handlelength=2.6, **below)
         for text, words in zip(legend.get_texts(), texts, strict=True):
             text.set_text(words)
@@ -233,7 +233,7 @@ def _lines(panel: Axes, chart: Chart) -> None:
         larger = min(1.6 * (len(marks) - 1 - above), 8.0) if few and mark.joined else 0.0
         size = require_matplotlib().rcParams["lines.markersize"] + larger
         drawn = look if mark.joined else look | {"linestyle": "none"}
-        panel.plot(x, mark.y, markevery=None if few else (above * every // len(marks), every), markersize=size, **drawn)
+        panel.plot(x, y, markevery=None if few else (above * every // len(marks), every), markersize=size, **drawn)
         if mark.law is not None:
             steps = mark.law.steps(17)
             panel.plot(steps, [mark.law.at(t) for t in steps], color=INK, linewidth=0.9, linestyle="dotted")
@@ -249,11 +249,11 @@ def _points(panel: Axes, chart: Chart) -> None:
         panel.text(0.99, 0.03, "regret below zero counts as zero", ha="right", transform=panel.transAxes, color=SOFT, fontsize=7)
     for above, mark in enumerate(reversed(marks), start=3):  # the best on top, each with its own number
         look, height = _look(mark.policy), drawn_regret(mark.y, chart.y)
-        seeds = [(ccv, drawn_regret(regret, chart.y)) for ccv, regret in mark.seeds]
-        panel.scatter(*zip(*seeds, strict=True), color=look["color"], marker=look["marker"], s=14, alpha=0.45, linewidths=0, zorder=2)
+        seeds = [ccv for ccv, _ in mark.seeds], [drawn_regret(regret, chart.y) for _, regret in mark.seeds]
+        panel.scatter(*seeds, color=look["color"], marker=look["marker"], s=14, alpha=0.45, linewidths=0, zorder=2)
         edge = INK if mark.pareto else "white"
         panel.plot([mark.x], [height], "o", color=look["color"], markersize=11, markeredgecolor=edge, markeredgewidth=1.4, zorder=above)
-        number = {"ha": "center", "va": "center", "color": "white", "fontsize": 7, "fontweight": "bold", "zorder": above}
+        number: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": 7, "fontweight": "bold", "zorder": above}
         panel.annotate(str(mark.rank), (mark.x, height), **number)
 
 

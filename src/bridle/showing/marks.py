@@ -44,16 +44,20 @@ class PowerLaw(NamedTuple):
         return [self.first * (self.last / self.first) ** (i / (many - 1)) for i in range(many)]
 
 
+Values: TypeAlias = Sequence[float | None]
+"""Numbers along a line; None where one is not known."""
+
+
 class Line(NamedTuple):
     """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it; see `line`."""
 
     policy: int
     label: str
     x: Sequence[float]
-    y: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-    bound: list[float | None]
+    y: Values
+    low: Values
+    high: Values
+    bound: Values
     law: PowerLaw | None
     joined: bool
 
@@ -62,11 +66,11 @@ def line(
     policy: int,
     label: str,
     x: Sequence[float],
-    y: list[float | None],
+    y: Values,
     *,
-    low: list[float | None] | None = None,
-    high: list[float | None] | None = None,
-    bound: list[float | None] | None = None,
+    low: Values | None = None,
+    high: Values | None = None,
+    bound: Values | None = None,
     law: PowerLaw | None = None,
     joined: bool = True,
 ) -> Line:
@@ -117,6 +121,10 @@ class Axis(NamedTuple):
     threshold: float = 1.0
     top: float | None = None
     bottom: float | None = None
+
+    def ends(self) -> list[float]:
+        """The ends that are given."""
+        return [end for end in (self.bottom, self.top) if end is not None]
 
 
 ROUNDS = Axis("round t", "log")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-from bridle.showing.marks import Axis, Chart, Line
+from bridle.showing.marks import Chart, Line
 from bridle.showing.numbers import number
-
-Value = TypeVar("Value", float, float | None)
 
 
 class Tick(NamedTuple):
@@ -56,33 +54,26 @@ class PageScale(NamedTuple):
         >>> [tick.text.replace(chr(0x2212), "-") for tick in PageScale("symlog", 0.1, -1.5, 3.0).ticks()]
         ['-0.1', '0', '0.1', '1', '10']
         """
-        values = {"log": self._decades, "symlog": self._both_sides}.get(self.kind, self._even)(most)
-        places = [(self.at(value), value) for value in values]
-        return [Tick(at, number(value, "axis"), value) for at, value in places if at is not None and -1e-9 <= at <= 1.0 + 1e-9]
+        places: list[tuple[float, float]] = []
+        for values in self._candidates(most):
+            places = [(at, value) for value in values if (at := self.at(value)) is not None and -1e-9 <= at <= 1.0 + 1e-9]
+            if len(places) > 2:
+                break
+        return [Tick(at, number(value, "axis"), value) for at, value in places]
 
-    def _decades(self, most: int) -> list[float]:
-        powers = range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1)
-        thinned = [power for power in powers if power % max(1, ceil((self.high - self.low) / most)) == 0]
-        for chosen in (thinned, powers):
-            if len(chosen) > 2:
-                return [10.0**power for power in chosen]
-        digits = [
-            d * 10.0**p for p in range(floor(self.low), ceil(self.high) + 1) for d in (1, 2, 5) if self.low <= log10(d) + p <= self.high
-        ]
-        return digits if len(digits) > 2 else _even(10.0**self.low, 10.0**self.high, most)
-
-    def _both_sides(self, most: int) -> list[float]:
-        top = max(abs(self.low), abs(self.high))
-        every = max(1, ceil((self.high - self.low) / most))
-        first = ceil(log10(self.threshold) - 1e-9)
-        sizes = [10.0 ** (first + step) for step in range(0, ceil(top), every)]
-        inside = [size for size in (*(-size for size in sizes), 0.0, *sizes) if -1e-9 <= (self.at(size) or 0.0) <= 1.0 + 1e-9]
-        if len(inside) > 1:
-            return sorted(inside)
-        return _even(_signed(self.low, self.threshold), _signed(self.high, self.threshold), most)
-
-    def _even(self, most: int) -> list[float]:
-        return _even(self.low, self.high, most)
+    def _candidates(self, most: int) -> Iterator[list[float]]:
+        """Values that could be marked, the best first: some powers of ten, all of them, digits between, and round numbers."""
+        low, high = self.ends()
+        if self.kind != "linear":
+            powers = range(floor(log10(self.threshold if self.kind == "symlog" else low)), ceil(log10(max(high, -low))) + 1)
+            thinned = [power for power in powers if power % max(1, ceil((self.high - self.low) / most)) == 0]
+            for digits, chosen in (((1,), thinned), ((1,), powers), ((1, 2, 5), powers)):
+                sizes = [digit * 10.0**power for power in chosen for digit in digits]
+                yield sizes if self.kind == "log" else [*(-size for size in reversed(sizes)), 0.0, *sizes]
+        rough = (high - low) / most
+        power_of_ten = 10.0 ** floor(log10(rough)) if rough > 0.0 else 1.0
+        step = next(factor * power_of_ten for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power_of_ten >= rough)
+        yield [round(i * step, 12) for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
 def placed(value: float | None, kind: str, threshold: float) -> float | None:
@@ -117,14 +108,6 @@ def reaching(values: Iterable[float | None], kind: str, threshold: float = 1.0) 
     return PageScale(kind, threshold, -0.3 * room if low == 0.0 else low - room, high + room)
 
 
-def _even(low: float, high: float, most: int) -> list[float]:
-    """Round numbers between two, evenly apart."""
-    rough = (high - low) / most
-    power = 10.0 ** floor(log10(rough)) if rough > 0.0 else 1.0
-    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= rough)
-    return [round(i * step, 12) for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
-
-
 def apart(places: Sequence[float], room: float, height: float) -> list[float]:
     """The places, moved so that neighbours have `room` between them, and none is above `height`.
 
@@ -143,7 +126,7 @@ def apart(places: Sequence[float], room: float, height: float) -> list[float]:
 
 def across(chart: Chart) -> PageScale:
     """The horizontal axis of a chart of lines or points; a logarithmic one from the first value to the last, with little room."""
-    values = _shown(chart.x, [t for line in chart.of(Line) for t in line.x])
+    values = [*(t for line in chart.of(Line) for t in line.x), *chart.x.ends()]
     if chart.x.scale != "log":
         return reaching(values, chart.x.scale, chart.x.threshold)
     low, high = log10(min(values)), log10(max(values))
@@ -157,9 +140,4 @@ def upwards(chart: Chart, kind: str) -> PageScale:
     told = [value for line in lines for t, value in zip(line.x, line.y, strict=True) if value is None or abs(value) > 1e-9 * t]
     told += [0.0] if len(told) < sum(len(line.y) for line in lines) else []
     told += [value for line in lines for value in line.bound]
-    return reaching(_shown(chart.y, told), kind, chart.y.threshold)
-
-
-def _shown(axis: Axis, values: list[Value]) -> list[Value]:
-    """The values, and the ends that the axis is to reach."""
-    return [*values, *(cast(Value, end) for end in (axis.bottom, axis.top) if end is not None)]
+    return reaching([*told, *chart.y.ends()], kind, chart.y.threshold)
