@@ -82,10 +82,10 @@ def fact_list(facts: Mapping[str, str], wide: Mapping[str, str] | None = None, c
 
 
 def figure(chart: Chart, tools: str = "", number: int = 0, legend: bool = False) -> str:
-    """A chart in its frame: title, caption, drawing, notes, and a legend of its own where the page has none; `tools` is HTML."""
+    """A chart in its frame: title, caption, drawing and notes; a `legend` of its own where the page has none, nor a script."""
     names = "".join(f"<li>{sample} {escape(text)}</li>" for sample, text in (svg.legend([chart]) if legend else ()))
     notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
-    picture = svg.page_chart(chart, f"{chart.title}, {chart.problem}")
+    picture = svg.page_chart(chart, f"{chart.title}, {chart.problem}", script=not legend)
     return (
         f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
         f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{number}">{picture}</div>'

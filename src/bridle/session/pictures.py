@@ -90,51 +90,40 @@ def _value(bound: object, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def line_charts(curve: SessionCurve, name: str, what: Sequence[Quantity]) -> list[Chart]:
-    """Regret and CCV against t."""
-    drawn = []
-    for quantity in what:
-        values, bounds = getattr(curve, quantity), getattr(curve, f"{quantity}_bound")
-        lines = [line(0, name, curve.rounds, values, bound=bounds)] if any(value is not None for value in values) else []
-        chart = against_round(quantity, name, curve.rounds[-1], lines, [NOTHING])
-        if quantity == "regret":
-            chart = chart._replace(title="Regret, certified, against t", y=chart.y._replace(title=f"{UNITS[quantity]}, at most"))
-        drawn.append(chart)
-    return drawn
-
-
 NOTHING = "Nothing is known of this session's regret."
 
 
-def bar_charts(session: Any, what: Sequence[Quantity]) -> list[Chart]:
-    """Where a session stands: what is proved of its regret, and the violation of each limit, beside what the theorem allows."""
-    proof = _proof(session)
-    bound = None if proof is None else proof.bound
-    violations = session.violations.tolist()
-    rows: dict[Quantity, list[tuple[str, float | None]]] = {
-        "regret": [("certified, at most", None if proof is None else proof.regret), ("theorem", _value(bound, "regret"))],
-        "ccv": [*zip(limit_names(len(violations), session.names), violations, strict=True), ("theorem", _value(bound, "ccv"))],
-    }
-    drawn = []
-    for quantity in what:
-        bars = [Bar(int(label == "theorem"), label, value, value, value) for label, value in rows[quantity] if value is not None]
-        title = f"{TITLES[quantity]} after {count(session.rounds, 'round')}"
-        drawn.append(Chart("standing", "session", session.rounds, title, Axis(UNITS[quantity]), Axis(""), bars, [NOTHING]))
-    return drawn
+def line_chart(curve: SessionCurve, name: str, what: Quantity) -> Chart:
+    """Regret or CCV against t."""
+    values = getattr(curve, what)
+    lines = [line(0, name, curve.rounds, values, bound=getattr(curve, f"{what}_bound"))] if any(each is not None for each in values) else []
+    chart = against_round(what, name, curve.rounds[-1], lines, [NOTHING])
+    certified = chart._replace(title="Regret, certified, against t", y=chart.y._replace(title=f"{UNITS['regret']}, at most"))
+    return certified if what == "regret" else chart
+
+
+def bar_chart(session: Any, what: Quantity) -> Chart:
+    """Where a session stands: what is proved of its regret, or the violation of each limit, beside what the theorem allows."""
+    proof, violations = _proof(session), session.violations.tolist()
+    rows: list[tuple[str, float | None]] = [*zip(limit_names(len(violations), session.names), violations, strict=True)]
+    if what == "regret":
+        rows = [("certified, at most", None if proof is None else proof.regret)]
+    rows.append(("theorem", _value(None if proof is None else proof.bound, what)))
+    bars = [Bar(int(label == "theorem"), label, value, value, value) for label, value in rows if value is not None]
+    title = f"{TITLES[what]} after {count(session.rounds, 'round')}"
+    return Chart("standing", "session", session.rounds, title, Axis(UNITS[what]), Axis(""), bars, [NOTHING])
 
 
 def plot_session(session: Any, curve: SessionCurve | None, what: str | Sequence[str], ax: object, width: str | None) -> Figure:
-    """The figure; without a curve, where the session stands."""
-    names = chosen(what)
+    """The figure; what is known of the present alone is a bar."""
     name = getattr(session.policy, "name", type(session.policy).__name__)
-    parts: list[Chart] = []
-    for each in names:
-        if curve is not None and sum(value is not None for value in getattr(curve, each)) > 1:
-            parts += line_charts(curve, name, [each])
-        else:  # what is known of the present alone is a bar
-            parts += bar_charts(session, [each])
-    heading = f"{name}, {count(session.rounds, 'round')} observed"
-    return figures.plot(parts, ax, width, heading)
+    parts = [
+        bar_chart(session, each)
+        if curve is None or sum(value is not None for value in getattr(curve, each)) < 2
+        else line_chart(curve, name, each)
+        for each in chosen(what)
+    ]
+    return figures.plot(parts, ax, width, f"{name}, {count(session.rounds, 'round')} observed")
 
 
 def session_card(called: str, session: Any, stands: str, entries: Sequence[HistoryEntry] | None) -> str:
@@ -151,7 +140,7 @@ def session_card(called: str, session: Any, stands: str, entries: Sequence[Histo
         **({} if proof is None or proof.regret is None else {"regret": f"at most {number(proof.regret)}, certified"}),
         **({"alarms": ", ".join(kind for kind, _ in proof.alarms)} if proof is not None and proof.alarms else {}),
     }
-    charts = line_charts(from_history(entries), "session", ["ccv"]) if entries else []
+    charts = [line_chart(from_history(entries), "session", "ccv")] if entries else []
     return cards.card(called, facts, charts)
 
 

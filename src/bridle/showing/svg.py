@@ -40,14 +40,14 @@ MARKERS = {
 STROKES = {"solid": "none", "dot": "2 2", "longdashdot": "6 2 1.5 2"}
 
 
-def page_chart(chart: Chart, about: str) -> str:
-    """The chart as HTML for a page; `about` is what it shows, in words. Empty where there is nothing to draw."""
+def page_chart(chart: Chart, about: str, script: bool = True) -> str:
+    """The chart as HTML for a page, with a `script` or without; `about` says what it shows. Empty where there is nothing to draw."""
     if not chart.marks:
         return ""
     if chart.kind == "pace":
         return _bars(chart.of(Bar))
     facts, inside = _tradeoff(chart) if chart.kind == "tradeoff" else _lines(chart)
-    return f'<div class="area" {facts}><svg class="picture" role="img" aria-label="{escape(about)}">{inside}</svg></div>'
+    return f'<div class="area" {facts if script else ""}><svg class="picture" role="img" aria-label="{escape(about)}">{inside}</svg></div>'
 
 
 def legend(charts: Sequence[Chart]) -> list[tuple[str, str]]:

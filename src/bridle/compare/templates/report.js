@@ -10,7 +10,7 @@
 
   // ---- another scale for the vertical axis ------------------------------------------------------------------------------------------
 
-  // Where a value lies, from 0 at the bottom to 1 at the top: `placed` and `PageScale.at` of bridle.compare.scales.
+  // Where a value lies, from 0 at the bottom to 1 at the top: `placed` and `PageScale.at` of bridle.showing.scales.
   function heightOn(kind, scale) {
     const placed = (value) => {
       if (kind === "linear") return value;
