@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridle.core import InputError
-from bridle.showing.marks import LIGHT, SYMBOLS, Bar, Chart, Line, Point, drawn_regret, style
+from bridle.showing.marks import LIGHT, SYMBOLS, Bar, Chart, Line, Point, drawn_regret, legend, shortened, style
 from bridle.showing.scales import PageScale, across, upwards
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Fi
         panel.set_visible(False)
     if texts:  # a label that begins with an underscore would be left out, so the texts are put in afterwards
         below: dict[str, Any] = {"loc": "outside lower left", "ncols": per_line, "fontsize": 8.0 if width is None else 6.5}
-        legend = made.legend(handles, ["-"] * len(handles), frameon=False, handlelength=2.6, **below)
-        for text, words in zip(legend.get_texts(), texts, strict=True):
+        drawn = made.legend(handles, ["-"] * len(handles), frameon=False, handlelength=2.6, **below)
+        for text, words in zip(drawn.get_texts(), texts, strict=True):
             text.set_text(words)
     return made
 
@@ -180,33 +180,24 @@ def on_axes(given: object, parts: Sequence[Chart]) -> Figure:
 
 
 def _place(chart: Chart, length: int) -> str:
-    return _shortened(chart.problem, length) + ("" if chart.horizon is None else f", T = {chart.horizon:,}")
+    return shortened(chart.problem, length) + ("" if chart.horizon is None else f", T = {chart.horizon:,}")
 
 
 def _handles(parts: Sequence[Chart]) -> tuple[list[Any], list[str]]:
-    """What a legend shows, and what it says of it: each policy's line, label and fitted exponents; in the trade-off colour and rank."""
+    """What a legend shows, and what it says of it; in the trade-off the colour of each rank."""
     from matplotlib.lines import Line2D
 
-    points = [mark for chart in parts for mark in chart.of(Point)]
-    lines = [(chart, mark) for chart in parts for mark in chart.of(Line)]
-    alone = len({(chart.problem, chart.horizon) for chart, _ in lines}) == 1
-    handles = [Line2D([], [], **_look(point.policy) | {"linestyle": "none", "marker": "o", "markersize": 8.0}) for point in points]
-    texts = [f"{point.rank}  {_shortened(point.label, 34)}" for point in points]
-    for policy, label in sorted({(line.policy, line.label) for _, line in lines}):
-        powers = [
-            f"{'CCV' if chart.kind.endswith('ccv') else 'regret'} {'T' if chart.horizon is None else 't'}^{line.law.exponent:.2f}"
-            for chart, line in lines if line.policy == policy and line.law is not None and alone
-        ]  # fmt: skip
-        joined = all(line.joined for _, line in lines)
-        handles.append(Line2D([], [], **_look(policy) | ({} if joined else {"linestyle": "none"})))
-        texts.append(_shortened(label, 34) + (f":  {', '.join(powers)}" if powers else ""))
-    if any(value is not None for _, line in lines for value in line.bound):
-        handles.append(Line2D([], [], color=SOFT, linewidth=1.0, linestyle=DASHED))
-        texts.append("what the theorem allows")
-    if any(line.law for _, line in lines):
-        handles.append(Line2D([], [], color=INK, linewidth=0.9, linestyle="dotted"))
-        texts.append("fitted power law")
-    return handles, texts
+    looks: dict[str, dict[str, Any]] = {
+        "bound": {"color": SOFT, "linewidth": 1.0, "linestyle": DASHED}, "law": {"color": INK, "linewidth": 0.9, "linestyle": "dotted"},
+    }  # fmt: skip
+    changed: dict[str, Any] = {}
+    if any(chart.of(Point) for chart in parts):
+        changed = {"linestyle": "none", "marker": "o", "markersize": 8.0}
+    elif not all(line.joined for chart in parts for line in chart.of(Line)):
+        changed = {"linestyle": "none"}
+    keys = legend(parts)
+    handles = [Line2D([], [], **(looks[key.kind] if key.kind else _look(key.policy) | changed)) for key in keys]
+    return handles, [key.text for key in keys]
 
 
 def _look(policy: int) -> dict[str, Any]:
@@ -264,12 +255,8 @@ def _bars(panel: Axes, marks: Sequence[Bar]) -> None:
     error = {"ecolor": INK, "elinewidth": 0.8}
     drawn = panel.barh(range(len(marks)), values, height=0.62, color=colours, xerr=spans, error_kw=error)
     panel.bar_label(drawn, [f"{value:.3g}" for value in values], padding=5, fontsize=8)
-    panel.set_yticks(range(len(marks)), [_shortened(mark.label, 34) for mark in marks])
+    panel.set_yticks(range(len(marks)), [shortened(mark.label, 34) for mark in marks])
     panel.tick_params(axis="y", length=0, labelcolor=INK)
     panel.invert_yaxis()
     panel.grid(axis="y", visible=False)
     panel.margins(x=0.12)
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

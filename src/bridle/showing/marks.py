@@ -151,6 +151,35 @@ class Chart(NamedTuple):
         return [mark for mark in self.marks if isinstance(mark, kind)]
 
 
+def shortened(text: str, length: int) -> str:
+    """A text of at most this length, cut short where it is longer."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+class Key(NamedTuple):
+    """An entry of a legend: a policy and its label, or no policy but a "bound" or a "law", as `kind` says."""
+
+    policy: int
+    text: str
+    kind: str = ""
+
+
+def legend(charts: Sequence[Chart]) -> list[Key]:
+    """Whose each line and point is, with ranks and fitted exponents, and what is dashed and dotted."""
+    points = [Key(point.policy, f"{point.rank}  {shortened(point.label, 34)}") for chart in charts for point in chart.of(Point)]
+    lines = [(chart, line) for chart in charts for line in chart.of(Line)]
+    alone = len({(chart.problem, chart.horizon) for chart, _ in lines}) == 1
+    powers: dict[tuple[int, str], list[str]] = {}
+    for chart, line in lines:
+        power = "" if line.law is None else f"{'T' if chart.horizon is None else 't'}^{line.law.exponent:.2f}"
+        what = "CCV" if chart.kind.endswith("ccv") else "regret"
+        powers.setdefault((line.policy, line.label), []).extend([f"{what} {power}"] * (alone and line.law is not None))
+    keys = [Key(policy, shortened(label, 34) + ":  " * bool(own) + ", ".join(own)) for (policy, label), own in sorted(powers.items())]
+    bounds = any(value is not None for _, line in lines for value in line.bound)
+    laws = any(line.law is not None for _, line in lines)
+    return points + keys + [Key(0, "what the theorem allows", "bound")] * bounds + [Key(0, "fitted power law", "law")] * laws
+
+
 def style(policy: int) -> Style:
     """How the policy at this place of the legend is drawn: 8 colours, then the same with other lines and markers.
 

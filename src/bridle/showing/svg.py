@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from math import cos, hypot, isfinite, pi, sin
 
+from bridle.showing import marks
 from bridle.showing.marks import Bar, Chart, Guide, Line, Point, drawn_regret, style
 from bridle.showing.numbers import number
 from bridle.showing.scales import PageScale, across, apart, upwards
@@ -37,6 +38,7 @@ MARKERS = {
     "star": "M0 -5.4L1.4 -1.8L5.2 -1.7L2.2 .7L3.2 4.4L0 2.2L-3.2 4.4L-2.2 .7L-5.2 -1.7L-1.4 -1.8Z",
     "hexagon": "M4.4 0L2.2 3.9H-2.2L-4.4 0L-2.2 -3.9H2.2Z",
 }
+DASHES = {"bound": "5 3", "law": "1 3"}
 STROKES = {"solid": "none", "dot": "2 2", "longdashdot": "6 2 1.5 2"}
 
 
@@ -51,19 +53,18 @@ def page_chart(chart: Chart, about: str, script: bool = True) -> str:
 
 
 def legend(charts: Sequence[Chart]) -> list[tuple[str, str]]:
-    """Which line and marker is whose, where there are several, and what is dashed and dotted: a drawing as SVG, and plain text."""
-    lines = [line for chart in charts for line in chart.of(Line)]
-    names = dict(sorted({(line.policy, line.label) for line in lines}))
-    items = [(swatch(place), label) for place, label in names.items() if len(names) > 1]
-    items += [("", "dashed: what the theorem allows")] * any(value is not None for line in lines for value in line.bound)
-    return items + [("", "dotted: the fitted power law")] * any(line.law is not None for line in lines)
+    """The legend of these charts: a sample as SVG and a plain text for each entry; one line alone needs none."""
+    keys = marks.legend(charts)
+    several = sum(not key.kind for key in keys) > 1
+    return [(swatch(key.policy, key.kind), key.text) for key in keys if key.kind or several]
 
 
-def swatch(place: int) -> str:
-    """A policy's line and marker, in its colour, as they are in the charts."""
+def swatch(place: int, kind: str = "") -> str:
+    """A policy's line and marker, in its colour, as they are in the charts; or the dashes of a bound or of a law."""
     look = style(place)
-    stroke = f'<path d="M-13 0H13" stroke="var(--p{look.colour})" stroke-width="2" stroke-dasharray="{STROKES[look.dash]}"/>'
-    marker = f'<path d="{MARKERS[look.symbol]}" fill="var(--p{look.colour})"/>'
+    ink, dashes = ("currentColor", DASHES[kind]) if kind else (f"var(--p{look.colour})", STROKES[look.dash])
+    stroke = f'<path d="M-13 0H13" stroke="{ink}" stroke-width="{1 if kind else 2}" stroke-dasharray="{dashes}"/>'
+    marker = "" if kind else f'<path d="{MARKERS[look.symbol]}" fill="{ink}"/>'
     return f'<svg class="swatch" viewBox="-13 -6 26 12" aria-hidden="true">{stroke}{marker}</svg>'
 
 
@@ -238,9 +239,9 @@ def _lines(chart: Chart, few: bool = False) -> tuple[str, str]:
     if shared:
         facts += f' data-x="{_numbers(lines[0].x)}" data-at="{",".join(_unit(_at(x, t)) for t in lines[0].x)}"'
     paths = _guides(chart, x, y) + "".join(_line(line, x, y, growth, shared) for line in lines)
-    marks = "".join(_markers(line, x, y, growth) for line in lines) + "".join(_said(guide, x, y) for guide in chart.guides)
+    markers = "".join(_markers(line, x, y, growth) for line in lines) + "".join(_said(guide, x, y) for guide in chart.guides)
     cursor = '<line class="cursor" y1="0" y2="100%" visibility="hidden"/>' * (not few)
-    return facts, _axes(chart, x, y, most=(4, 4) if few else (5, 7)) + _stretched(paths) + marks + powers + cursor
+    return facts, _axes(chart, x, y, most=(4, 4) if few else (5, 7)) + _stretched(paths) + markers + powers + cursor
 
 
 def _line(line: Line, x: PageScale, y: PageScale, growth: bool, shared: bool) -> str:
@@ -275,12 +276,12 @@ def _line(line: Line, x: PageScale, y: PageScale, growth: bool, shared: bool) ->
 def _markers(line: Line, x: PageScale, y: PageScale, growth: bool) -> str:
     """The policy's own marker on some of its rounds, the last among them."""
     look, every = style(line.policy), 1 if growth or not line.joined else max(1, len(line.x) // 7)
-    marks = ""
+    dots = ""
     for i in range(len(line.x) - 1, -1, -every):
         at = y.at(line.y[i])
         if at is not None and at >= -0.01:
-            marks += _dot(f"k-{look.symbol}", _at(x, line.x[i]), at, f' data-i="{i}"')
-    return f'<g class="markers" data-policy="{line.policy}" fill="var(--p{look.colour})">{marks}</g>'
+            dots += _dot(f"k-{look.symbol}", _at(x, line.x[i]), at, f' data-i="{i}"')
+    return f'<g class="markers" data-policy="{line.policy}" fill="var(--p{look.colour})">{dots}</g>'
 
 
 def _guides(chart: Chart, x: PageScale, y: PageScale) -> str:
