@@ -12,7 +12,7 @@ import bridle
 from bridle.showing import cards, svg
 from bridle.showing.marks import Axis, Chart, line
 from bridle.showing.scales import reaching
-from bridle.showing.tables import Table
+from bridle.showing.tables import TextTable
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '<script>alert("x")</script> & \'"'
@@ -88,7 +88,7 @@ def test_names_are_escaped_and_nothing_is_loaded():
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), names=names)
     session.observe(f=0.5, df=[1.0, 0.0], g=[0.25, 0.1], dg=np.eye(2))
     problem = bridle.Problem(bridle.Ball(2), bridle.problem("fixed", horizon=9).adversary, name=EVIL)
-    drawn = cards.card(EVIL, {EVIL: EVIL}, [chart([1.0, 2.0], label=EVIL)], [EVIL], Table([EVIL], [[EVIL]]))
+    drawn = cards.card(EVIL, {EVIL: EVIL}, [chart([1.0, 2.0], label=EVIL)], [EVIL], TextTable([EVIL], [[EVIL]]))
     for html in (session._repr_html_(), problem._repr_html_(), drawn):
         assert "<script" not in html
         assert "&lt;script&gt;" in html

@@ -10,7 +10,7 @@ from bridle.cli import output
 
 if TYPE_CHECKING:
     from bridle.data import DataSetFacts
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
 app = typer.Typer(rich_markup_mode=None, help="List and fetch the real data sets.")
 
@@ -47,9 +47,9 @@ def fetch_set(
     output.show(data_table([row]), [f"{row['path']}: {row['bytes']:,} bytes, SHA-256 {row['sha256']}"], row, json_file)
 
 
-def data_table(rows: list[DataSetFacts]) -> Table:
+def data_table(rows: list[DataSetFacts]) -> TextTable:
     """A table of facts about data sets."""
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
     lines = [
         [
@@ -58,4 +58,4 @@ def data_table(rows: list[DataSetFacts]) -> Table:
         ]
         for row in rows
     ]  # fmt: skip
-    return Table(("name", "what it is", "source", "in the cache", "rows", "columns", "size"), lines, "Data sets", numeric=4)
+    return TextTable(("name", "what it is", "source", "in the cache", "rows", "columns", "size"), lines, "Data sets", numeric=4)

@@ -14,7 +14,7 @@ from bridle.cli import full, output
 
 if TYPE_CHECKING:
     from bridle.policies import Parameter
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
 Facts: TypeAlias = dict[str, Any]
 """What is told of a policy, a problem or a parameter, as JSON."""
@@ -283,20 +283,20 @@ def all_problems() -> list[Facts]:
     return [problem_row(name) for name in problem_names()]
 
 
-def policies_table(rows: Sequence[Facts]) -> Table:
+def policies_table(rows: Sequence[Facts]) -> TextTable:
     """The policies: what each is and assumes, what is proved, what it costs, and its parameters."""
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
     lines = [[row["name"], "\n".join([row["title"], *guarantee(row["name"])]), _parameters(row)] for row in rows]
-    return Table(("name", "what", "parameters"), lines, "Policies", ruled=True)
+    return TextTable(("name", "what", "parameters"), lines, "Policies", ruled=True)
 
 
-def problems_table(rows: Sequence[Facts]) -> Table:
+def problems_table(rows: Sequence[Facts]) -> TextTable:
     """The problems: what each is, and its parameters."""
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
     lines = [[row["name"], "\n".join(text for text in (row["summary"], row["about"]) if text), _parameters(row)] for row in rows]
-    return Table(("name", "what", "parameters"), lines, "Problems", ruled=True)
+    return TextTable(("name", "what", "parameters"), lines, "Problems", ruled=True)
 
 
 def _parameters(row: Facts) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bridle.database.store import EventStore
     from bridle.session.replay import ReplayedSession
     from bridle.session.session import Session
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -43,7 +43,7 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
     Each with its policy, how many events it has, and who owns it.
     """
     from bridle.session import inspection
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
     with opened(context, db) as store:
         rows = [inspection.kept(store, name) for name in store.names()]
@@ -53,7 +53,7 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
         lines.append([row["name"], row["policy"], str(row["dimension"]), row["engine"], f"{row['events']:,}", last, row["owner"] or ""])
     columns = ("name", "policy", "dimension", "engine", "events", "last snapshot", "owner")
     output.show(
-        Table(columns, lines, "sessions"),
+        TextTable(columns, lines, "sessions"),
         [] if rows else ["no sessions: bridle.Session.open makes one, and so does the service"],
         rows,
         json_file,
@@ -116,13 +116,13 @@ def verify(
     """
     from bridle.core import InputError
     from bridle.session import inspection
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
     with opened(context, db) as store, output.quiet():
         found = [inspection.verify(store, each, _restore()) for each in ([name] if name is not None else store.names())]
         damage = store.check()
     lines = [[each.name, f"{each.events:,}", str(each.snapshots), "; ".join(each.wrong) or "nothing"] for each in found]
-    table = Table(("name", "events", "snapshots", "wrong"), lines, "verified")
+    table = TextTable(("name", "events", "snapshots", "wrong"), lines, "verified")
     facts = {"sessions": [vars(each) for each in found], "database": damage}
     output.show(table, [f"the database is damaged: {text}" for text in damage] or ["the database itself is whole"], facts, json_file)
     wrong = [f"session {each.name!r}: {text}" for each in found for text in each.wrong] + damage
@@ -230,9 +230,9 @@ def _standing(core: ReplayedSession) -> dict[str, Any]:
     }
 
 
-def _table(facts: dict[str, Any]) -> Table:
+def _table(facts: dict[str, Any]) -> TextTable:
     from bridle.showing import number
-    from bridle.showing.tables import Table
+    from bridle.showing.tables import TextTable
 
     rows = []
     for key in ("policy", "engine", "owner", "events", "rounds", "cost", "ccv", "pending", "digest"):
@@ -247,7 +247,7 @@ def _table(facts: dict[str, Any]) -> Table:
         rows.append([f"budget {name}", f"{gate['spent'] * gate['unit']:.6g} spent of {gate['budget'] * gate['unit']:.6g}"])
     for change in facts["changes"]:
         rows.append([f"changed after round {change['round']}", json.dumps({k: v for k, v in change.items() if k != "round"})])
-    return Table(("quantity", "measured"), rows, f"session {facts['name']}", numeric=1)
+    return TextTable(("quantity", "measured"), rows, f"session {facts['name']}", numeric=1)
 
 
 def _write_rounds(store: EventStore, name: str, file: str) -> int:

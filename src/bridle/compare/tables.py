@@ -9,7 +9,7 @@ from bridle.compare.analysis import RANKING_IN_SHORT, RATES, cost_notes, rate_no
 from bridle.compare.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of, grouped, label_of, number_of, problem_of
 from bridle.game.summary import BOUNDED
 from bridle.showing import listing, number
-from bridle.showing.tables import Fitting, Strong, Table, latex
+from bridle.showing.tables import Fitting, Strong, TextTable, latex
 
 GameLike: TypeAlias = Mapping[str, object]
 """The facts of a game, as `bridle.game.summary` or a row has them."""
@@ -29,7 +29,7 @@ QUANTITIES = tuple((measured, bound) for measured, bound in BOUNDED if f"{bound}
 # --- one game -------------------------------------------------------------------------------------------------------------------------
 
 
-def game_table(facts: GameLike) -> Table:
+def game_table(facts: GameLike) -> TextTable:
     """One game: what happened, what was proved, whether it held."""
     rows = [["total cost", number(facts["cost"])]]
     for measured, bound in BOUNDED:
@@ -45,7 +45,7 @@ def game_table(facts: GameLike) -> Table:
     rows.append(["microseconds a round", number(facts["us_per_round"])])
     size = f"T = {facts['horizon']:,}, d = {facts['dim']}"
     title = f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']} ({facts['engine']})"
-    return Table(("quantity", "measured", "bound", "paper's bound", "holds"), rows, title, numeric=1)
+    return TextTable(("quantity", "measured", "bound", "paper's bound", "holds"), rows, title, numeric=1)
 
 
 def _held(held: object) -> str:
@@ -96,8 +96,8 @@ def comparison_table(rows: Sequence[GameLike], title: str) -> Fitting:
         narrow += [[place, "" if i else label, _heading(name), *cells[name]] for i, name in enumerate(shown)]
     headings = [heading for measured, _ in QUANTITIES for heading in (_heading(measured), "bound", "paper")]
     return Fitting(
-        Table(("problem", "policy", *headings, "us/round"), wide, title, 2, grouped=True),
-        Table(("problem", "policy", "quantity", "measured", "bound", "paper"), narrow, title, 3, grouped=True),
+        TextTable(("problem", "policy", *headings, "us/round"), wide, title, 2, grouped=True),
+        TextTable(("problem", "policy", "quantity", "measured", "bound", "paper"), narrow, title, 3, grouped=True),
     )
 
 
@@ -125,7 +125,7 @@ def _measured(row: GameLike, measured: str, bound: str) -> tuple[str, str, str]:
 # --- a ranking ------------------------------------------------------------------------------------------------------------------------
 
 
-class Figure(NamedTuple):
+class RankedFigure(NamedTuple):
     """A column of figures: its heading, the fact it shows, and whether less is better, so that the least is marked."""
 
     heading: str
@@ -133,8 +133,18 @@ class Figure(NamedTuple):
     less: bool = False
 
 
-FIGURES = (Figure("regret", "regret", True), Figure("bound", "regret_bound"), Figure("CCV", "ccv", True), Figure("bound", "ccv_bound"))
-PACE = Figure("us/round", "us_per_round")
+FIGURES = (
+    RankedFigure("regret", "regret", True),
+    RankedFigure("bound", "regret_bound"),
+    RankedFigure("CCV", "ccv", True),
+    RankedFigure("bound", "ccv_bound"),
+)
+    RankedFigure("regret", "regret", True),
+    RankedFigure("bound", "regret_bound"),
+    RankedFigure("CCV", "ccv", True),
+    RankedFigure("bound", "ccv_bound"),
+)
+PACE = RankedFigure("us/round", "us_per_round")
 CAPTION = (
     "Regret and cumulative constraint violation (CCV), medians over seeds, each beside the bound that is proved. Bold: the least of the "
     "column among policies that no other beats; a regret below zero counts as zero, since it can be bought with violations."
@@ -142,8 +152,8 @@ CAPTION = (
 
 
 def ranking_table(
-    ranked: Iterable[RankedRow], figures: Sequence[Figure] = (*FIGURES, PACE), rank: bool = True, front: bool = False
-) -> Table:
+    ranked: Iterable[RankedRow], figures: Sequence[RankedFigure] = (*FIGURES, PACE), rank: bool = True, front: bool = False
+) -> TextTable:
     """The policies of a comparison in order, for each problem and horizon (see `analysis.ranking`); the best of a column is bold.
 
     The columns `rank` and `front` can be left out.
@@ -158,16 +168,16 @@ def ranking_table(
             cells = ["does not apply"] if row["does_not_apply"] else [_figure(row, each, best) for each in figures]
             lines.append([place, *[str(row["rank"] or "-")] * rank, label, *["*" * row["pareto"]] * front, *cells])
     columns = ("problem", *["#"] * rank, "policy", *[""] * front, *(each.heading for each in figures))
-    return Table(columns, lines, numeric=2 + rank + front, grouped=True)
+    return TextTable(columns, lines, numeric=2 + rank + front, grouped=True)
 
 
-def _counted(row: RankedRow, column: Figure) -> float | None:
+def _counted(row: RankedRow, column: RankedFigure) -> float | None:
     """What counts of a figure: nothing below zero, and no rounding."""
     value = number_of(row, column.fact)
     return None if value is None else 0.0 if value <= 1e-9 * row["horizon"] else value
 
 
-def _figure(row: RankedRow, column: Figure, best: dict[str, float]) -> str:
+def _figure(row: RankedRow, column: RankedFigure, best: dict[str, float]) -> str:
     text = number(number_of({**row["measures"], **row}, column.fact))
     text += " !" * (column.less and breaks_bound(row, f"{column.fact}_bound"))
     first = row["pareto"] and column.fact in best and _counted(row, column) == best[column.fact]
@@ -176,8 +186,8 @@ def _figure(row: RankedRow, column: Figure, best: dict[str, float]) -> str:
 
 def terminal_ranking(ranked: list[RankedRow]) -> Fitting:
     """The ranking for the terminal, with what else was measured; without the bounds where it is narrow."""
-    more = [Figure(heading, name) for name, heading in MOVING.items() if any(row.get(name) is not None for row in ranked)]
-    more += [Figure(name, name) for name in dict.fromkeys(name for row in ranked for name in row["measures"])]
+    more = [RankedFigure(heading, name) for name, heading in MOVING.items() if any(row.get(name) is not None for row in ranked)]
+    more += [RankedFigure(name, name) for name in dict.fromkeys(name for row in ranked for name in row["measures"])]
     alone = tuple(each for each in FIGURES if each.less)
     return Fitting(*(ranking_table(ranked, (*figures, PACE, *more), front=True) for figures in (FIGURES, alone)))
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bridle.compare.html_page import fact_list, figure, render_page, section, write_page
 from bridle.showing import svg
 from bridle.showing.marks import Chart
-from bridle.showing.tables import Table, page_table
+from bridle.showing.tables import TextTable, page_table
 
 
 class Report(NamedTuple):
@@ -23,7 +23,7 @@ class Report(NamedTuple):
     takeaway: str
     notes: Sequence[str]
     charts: Iterable[Chart]
-    table: Table
+    table: TextTable
     reading: Mapping[str, str]
 
 
@@ -41,7 +41,7 @@ def write_fraud_page(path: Path, report: Report) -> Path:
     return write_page(path, render_page("fraud", report.title, report.lead, "\n".join(sections)))
 
 
-def table(shown: Table) -> str:
+def table(shown: TextTable) -> str:
     """A table of texts, the first column its names; its title is its caption."""
     first, *others = shown.columns
     names = f'<th class="name" scope="col">{escape(first)}</th>' + "".join(f'<th scope="col">{escape(name)}</th>' for name in others)

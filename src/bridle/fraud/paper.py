@@ -22,7 +22,7 @@ from bridle.fraud.paper_model import PaperPoint, PaperRows, SeedResult
 from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
 from bridle.showing import seed_range
 from bridle.showing.marks import Chart
-from bridle.showing.tables import Table
+from bridle.showing.tables import TextTable
 
 SEEDS = 3
 """How many seeds are played unless the user says."""
@@ -184,7 +184,7 @@ POINT_COLUMNS = tuple(PaperPoint.__annotations__)
 HEAD = ("lambda", "FPR", "TPR", "total cost", "CCV", "CCV grows like", "|weights|")
 
 
-def points_table(facts: PaperFacts) -> Table:
+def points_table(facts: PaperFacts) -> TextTable:
     """The averages of every lambda."""
     rows = [
         [
@@ -193,7 +193,7 @@ def points_table(facts: PaperFacts) -> Table:
         ]
         for line in averages(facts)
     ]  # fmt: skip
-    return Table(HEAD, rows, f"Section 4 of the paper, variant {facts['variant']}: means over {_seeds(facts)}", numeric=0)
+    return TextTable(HEAD, rows, f"Section 4 of the paper, variant {facts['variant']}: means over {_seeds(facts)}", numeric=0)
 
 
 def _seeds(facts: PaperFacts) -> str:

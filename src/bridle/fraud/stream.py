@@ -21,7 +21,7 @@ from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts
 from bridle.fraud.figures import stream_charts, write_figures
 from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
 from bridle.fraud.stream_model import Contestant, Setting, StreamRows
-from bridle.showing.tables import Table
+from bridle.showing.tables import TextTable
 
 Scorer: TypeAlias = Callable[[StreamRows, RowProgress], tuple[np.ndarray, TrainingFacts]]
 """Scores a stream: the scores, and what else is known."""
@@ -180,7 +180,7 @@ def _contest(rows: StreamRows, name: str, about: str, scorer: Scorer, progress: 
 # --- what came of it -------------------------------------------------------------------------------------------------------------------
 
 
-def contest_table(contestants: list[ContestantFacts]) -> Table:
+def contest_table(contestants: list[ContestantFacts]) -> TextTable:
     """The contestants, best first by the mean log-odds of both areas."""
     rows = [
         [
@@ -190,7 +190,7 @@ def contest_table(contestants: list[ContestantFacts]) -> Table:
         ]
         for line in sorted(contestants, key=lambda line: -stream_model.merit(line["auc"], line["average_precision"]))
     ]  # fmt: skip
-    return Table(HEAD, rows, "The fraud stream in time order: every row scored before it is learned", numeric=1)
+    return TextTable(HEAD, rows, "The fraud stream in time order: every row scored before it is learned", numeric=1)
 
 
 def _notes(facts: StreamFacts) -> list[str]:

@@ -7,17 +7,21 @@ from html import escape
 
 from bridle.showing import svg
 from bridle.showing.marks import Chart
-from bridle.showing.tables import Table, card_table
+from bridle.showing.tables import TextTable, card_table
 
 ROW = "display:flex;flex-wrap:wrap"
 BORDER = "1px solid rgba(128,128,128,.4)"
 
 
 def card(
-    title: str, facts: Mapping[str, str] | None = None, charts: Sequence[Chart] = (), notes: Sequence[str] = (), table: Table | None = None
+    title: str,
+    facts: Mapping[str, str] | None = None,
+    charts: Sequence[Chart] = (),
+    notes: Sequence[str] = (),
+    table: TextTable | None = None,
 ) -> str:
     """The card; all of it is plain text but for the charts."""
-    listed = card_table(Table(rows=[*(facts or {}).items()])) if facts else ""
+    listed = card_table(TextTable(rows=[*(facts or {}).items()])) if facts else ""
     listed += card_table(table) if table else ""
     drawn = "".join(f'<div style="flex:0 1 auto">{svg.card_chart(chart)}</div>' for chart in charts)
     names = "".join(

@@ -108,7 +108,7 @@ def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Fi
     columns = 1 if len(parts) == 1 or width == "column" else 2
     rows, per_line = -(-len(parts) // columns), 1 if width == "column" else 1 + columns
     lines = -(-len(texts) // per_line)
-    height = 1.2 + 0.27 * max(map(len, (chart.marks for chart in parts))) if bars else 0.2 + PANEL.get(width, 3.3) * rows
+    height = 1.2 + 0.27 * max(3, *(len(chart.marks) for chart in parts)) if bars else 0.2 + PANEL.get(width, 3.3) * rows
     size = (WIDTHS.get(width or "", 9.6 if columns > 1 else 5.6), height + (0.21 if width is None else 0.17) * lines)
     made = _figure_class()(figsize=size, dpi=DOTS, layout="constrained")
     alone = len({(chart.problem, chart.horizon) for chart in parts}) == 1
@@ -151,7 +151,7 @@ def draw(panel: Axes, chart: Chart, title: str | None = None) -> None:
 
 
 def _scale(panel: Axes, which: str, scale: PageScale) -> None:
-    """The same scale, ends and ticks as on a page."""
+    """Give an axis its scale, its ends and its ticks, which a page has too."""
     ticks = scale.ticks(7)
     getattr(panel, f"set_{which}scale")(scale.kind, **({"linthresh": scale.threshold} if scale.kind == "symlog" else {}))
     getattr(panel, f"set_{which}lim")(*scale.ends())

@@ -18,7 +18,7 @@ class Strong(str):
     """A cell that is set in bold."""
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Rows of text under headings; columns from `numeric` on are set to the right.
 
     With `grouped` the first column names the group of a row: it is written once, over the rows that share it. A row may have fewer cells
@@ -42,7 +42,7 @@ class Table(NamedTuple):
         return text_table(self)
 
 
-def text_table(table: Table) -> RichTable:
+def text_table(table: TextTable) -> RichTable:
     """The table for the terminal: a number is never cut short, and nothing in a cell is taken for markup."""
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -63,7 +63,7 @@ def text_table(table: Table) -> RichTable:
 class Fitting:
     """The first of several tables that fits the terminal, else the last."""
 
-    def __init__(self, *tables: Table) -> None:
+    def __init__(self, *tables: TextTable) -> None:
         self.tables = tables
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -78,7 +78,7 @@ CARD = "border-collapse:collapse;border:0;margin:.4em 0;background:none;color:in
 CELL = "padding:.15em .8em .15em 0;border:0;text-align:{};vertical-align:top;background:none;font-variant-numeric:tabular-nums"
 
 
-def card_table(table: Table) -> str:
+def card_table(table: TextTable) -> str:
     """The table on the card of a notebook, which has no style sheet."""
 
     def line(row: Sequence[str], tags: Sequence[str], dim: str = "") -> str:
@@ -122,7 +122,7 @@ def escape_latex(text: str) -> str:
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
-def markdown(table: Table) -> str:
+def markdown(table: TextTable) -> str:
     """The table in Markdown."""
 
     def line(row: Sequence[str]) -> str:
@@ -133,7 +133,7 @@ def markdown(table: Table) -> str:
     return "\n".join([line(table.columns), rule, *map(line, table.rows), ""])
 
 
-def latex(table: Table) -> str:
+def latex(table: TextTable) -> str:
     """The table as a ``tabular`` of the package booktabs; a group is a line in italics."""
     columns, numeric = table.columns[table.grouped :], table.numeric - table.grouped
 
