@@ -139,11 +139,6 @@ FIGURES = (
     RankedFigure("CCV", "ccv", True),
     RankedFigure("bound", "ccv_bound"),
 )
-    RankedFigure("regret", "regret", True),
-    RankedFigure("bound", "regret_bound"),
-    RankedFigure("CCV", "ccv", True),
-    RankedFigure("bound", "ccv_bound"),
-)
 PACE = RankedFigure("us/round", "us_per_round")
 CAPTION = (
     "Regret and cumulative constraint violation (CCV), medians over seeds, each beside the bound that is proved. Bold: the least of the "
