@@ -17,7 +17,8 @@ import pytest
 
 import bridle
 import bridle.comparisons.analysis
-from bridle.comparisons import Comparison, compare, comparison, frames, tables, typeset
+from bridle.comparisons import Comparison, compare, comparison, frames, tables
+from bridle.showing.tables import escape_latex
 from helpers import comparison_rows
 
 ROWS = Comparison(comparison_rows.grid())
@@ -175,7 +176,7 @@ def test_the_best_is_bold_and_a_regret_below_zero_wins_nothing():
 
 def test_every_special_letter_is_set_as_it_is():
     nasty = "\\{}$&#%_^~<>|"
-    set_letters = typeset.escape_latex(nasty)
+    set_letters = escape_latex(nasty)
     assert not re.search(r"(?<!\\)[$&#%_^~<>|]", set_letters)
     assert "a\\|b" in Comparison([row("a|b", 1.0, 1.0)]).to_markdown()
 
