@@ -2,11 +2,10 @@
 
 The first table has one event, one commit: what a store does, against a bare insert of the same bytes into a table with the same indexes,
 on a kept connection with the same settings. The second has a round of a session (d = 30, three limits, `anytime`): the durable one against
-a bare insert of its event plus a round of the session without a journal; groups of 100 against the session alone; and how fast a journal
-is replayed, against the session that plays the same rounds. A round that follows a commit finds the processor's caches cold, whoever does
-the two: the durable round is also shown against a bare round and a bare insert in turn. Where PostgreSQL is installed, the third has the
-same there, on a server of its own: an insert that asks for the lease against one that does not, and 100 events in one statement against
-one.
+a bare insert of its event plus a round of the session without a journal; and how fast a journal is replayed, against the session that
+plays the same rounds. A round that follows a commit finds the processor's caches cold, whoever does the two: the durable round is also
+shown against a bare round and a bare insert in turn. Where PostgreSQL is installed, the third has the same there, on a server of its own:
+an insert that asks for the lease against one that does not, and 100 events in one statement against one.
 
 Both sides of a ratio take turns, a block of each at a time; shown are the median and the quartiles of the blocks' ratios. Waiting for the
 disk is most of what is measured: on a busy machine the times mean little, and the ratios less than they seem.
@@ -171,13 +170,10 @@ def durable_rounds(folder: Path, engine: str) -> list[Ratio]:
     """A durable session against a bare insert plus a plain session."""
     plain = bridle.Session(policy(), engine=engine)
     durable = bridle.Session.open(f"sqlite:///{folder}/{engine}.db", "shop", policy=policy(), engine=engine)
-    grouped = bridle.Session.open(
-        f"sqlite:///{folder}/{engine}-groups.db", "shop", policy=policy(), engine=engine, commit="group", window=1.0
-    )
     bodies = some_bodies(8 + 40 + 8 * (D + K + K * D))
     found = []
-    with durable, grouped, bare_inserts(folder) as insert, bare_inserts(folder) as insert_too:
-        play, alone, together = rounds_of(durable), rounds_of(plain), rounds_of(grouped)
+    with durable, bare_inserts(folder) as insert, bare_inserts(folder) as insert_too:
+        play, alone = rounds_of(durable), rounds_of(plain)
         beside = rounds_of(bridle.Session(policy(), engine=engine))
 
         def bare(steps: int) -> None:
@@ -189,24 +185,17 @@ def durable_rounds(folder: Path, engine: str) -> list[Ratio]:
                 beside(1)
                 insert_too(next(bodies))
 
-        def groups(steps: int) -> None:
-            for _ in range(steps // GROUP):
-                together(GROUP)
-                grouped.flush()
-
-        for each in (alone, beside, play, together):
+        for each in (alone, beside, play):
             each(size(200, 2))  # what is compiled, or looked at in the first rounds, is behind them
         found.append(blocks(f"a durable round, {engine}, against a bare insert plus a bare round", "1.3", play, bare, alone))
         found.append(blocks(f"a durable round, {engine}, against a bare round and then a bare insert, in turn", "", play, by_hand))
-        goal = "2.5" if engine == "numba" else ""
-        found.append(blocks(f"groups of {GROUP}, {engine}, against the session alone", goal, groups, alone, each=10 * GROUP))
     return found
 
 
 def replayed(folder: Path, engine: str) -> Ratio:
     """Opening a session that has so many events and no snapshot, against playing the same rounds without a journal."""
     url = f"sqlite:///{folder}/{engine}-replay.db"
-    with bridle.Session.open(url, "shop", policy=policy(), engine=engine, commit="group", snapshot_every=10**9) as session:
+    with bridle.Session.open(url, "shop", policy=policy(), engine=engine, snapshot_every=10**9) as session:
         rounds_of(session)(REPLAYED)
     ours, theirs = [], []
     for _ in range(size(5, 1)):

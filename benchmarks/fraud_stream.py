@@ -23,7 +23,7 @@ BEGIN, END = "<!-- measured by benchmarks/fraud_stream.py -->\n", "<!-- end -->\
 def markdown(facts: dict) -> str:
     """The table of docs/fraud.md."""
     rows = [f"| {' | '.join(stream.HEAD)} |", "|---" * len(stream.HEAD) + "|"]
-    return "\n".join([*rows, *(f"| {' | '.join(line)} |" for line in stream.lines(facts["contestants"]))]) + "\n"
+    return "\n".join([*rows, *(f"| {' | '.join(line)} |" for line in stream.contest_table(facts["contestants"]).rows)]) + "\n"
 
 
 def shrink() -> None:

@@ -23,6 +23,9 @@ import bridle
 SWEPT = {"sinha2024": "lam", "anytime": "V", "guo2022": "initial"}
 """The policies, and the parameter of which each run has a value of its own."""
 
+SIZES = [*((30, runs, 2_048) for runs in (1, 256, 4_096, 16_384)), (300, 1_024, 2_048)]
+"""d, runs and rounds of the games."""
+
 
 def played(device, name, runs, rounds, dim, repeats=3):
     """The seconds that a call takes on this device once it is compiled, and the cost of each run."""
@@ -48,7 +51,7 @@ if __name__ == "__main__":
             sys.exit(1)
     figures = {"machine": {name: device.device_kind for name, device in devices.items()}, "jax": jax.__version__, "rows": []}
     for name in SWEPT:
-        for dim, runs, rounds in [(3, 2, 20)] if options.toy else [(d, n, 2_048) for d in (30, 300) for n in (1, 256, 4_096, 16_384)]:
+        for dim, runs, rounds in [(3, 2, 20)] if options.toy else SIZES:
             taken = {kind: played(device, name, runs, rounds, dim) for kind, device in devices.items()}
             row = {"policy": name, "d": dim, "runs": runs, "rounds": rounds} | {f"{kind}_s": taken[kind][0] for kind in taken}
             if "gpu" in taken:

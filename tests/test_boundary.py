@@ -72,10 +72,6 @@ def _entrances() -> dict[str, Entrance]:
         "session timeout": Entrance(lambda v: bridle.Session(bridle.policy("anytime", ball), timeout=v), "timeout"),
         "session late": Entrance(lambda v: bridle.Session(bridle.policy("anytime", ball), late=v), "late"),
         "session engine": Entrance(lambda v: bridle.Session(bridle.policy("anytime", ball), engine=v), "engine"),
-        "context": Entrance(
-            lambda v: session.observe(0.5, [1.0, 0.0], [0.5], [[0.0, 1.0]], context=v), "context", _state(session),
-            takes=("huge", "too huge to write out"),
-        ),
         # domains
         "Ball dim": Entrance(bridle.Ball, "dim"),
         "Ball radius": Entrance(lambda v: bridle.Ball(2, v), "radius"),
@@ -114,8 +110,7 @@ def _entrances() -> dict[str, Entrance]:
         "AdaGrad diameter": Entrance(lambda v: learners.AdaGrad(ball, v), "diameter"),
         "FTPL samples": Entrance(lambda v: learners.FTPL(ball, samples=v), "samples"),
         "FTPL seed": Entrance(lambda v: learners.FTPL(ball, seed=v), "seed"),
-        "LateOGD delay": Entrance(lambda v: bridle.LateOGD(ball, delay=v), "delay"),
-        "Delayed delay": Entrance(lambda v: bridle.Delayed(learners.OGD(ball, 0.1), v), "delay"),
+        "LateAdaGrad delay": Entrance(lambda v: bridle.LateAdaGrad(ball, delay=v), "delay"),
         "policy horizon": Entrance(lambda v: bridle.policy("sinha2024", ball, horizon=v, lipschitz=1.0), "horizon"),
         "policy lipschitz": Entrance(lambda v: bridle.policy("sinha2024", ball, horizon=10, lipschitz=v), "lipschitz"),
         "policy lam": Entrance(lambda v: bridle.policy("sinha2024", ball, horizon=10, lipschitz=1.0, lam=v), "lam"),

@@ -155,7 +155,6 @@ def test_temporaries_of_the_living_and_of_strangers_stay(tmp_path):
             f".bridle-{here}-{os.getpid()}-{mine}-{token}.tmp",
             f".bridle-{here}-{other.pid}-{storage._began(other.pid)}-{token}.tmp",
             f".bridle-{'0' * 12}-{other.pid}-7-{token}.tmp",
-            f".bridle-{token}.tmp",
             "somebody-else.tmp",
         ]
         gone = [f".bridle-{here}-{os.getpid()}-{mine - 1}-{token}.tmp"]  # the number was another process's before

@@ -39,22 +39,18 @@ from bridle.core import (
     AssumptionWarning,
     Bound,
     BridleWarning,
-    DelayWarning,
     DroppedWarning,
     EmptyPromiseWarning,
     Feedback,
-    GradientWarning,
     Hint,
     HorizonWarning,
     InfeasibleWarning,
     InputError,
     LipschitzWarning,
-    NoiseWarning,
     NotKeptWarning,
     OutlierWarning,
     Round,
     StuckWarning,
-    UncheckedWarning,
 )
 from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
 from bridle.domains.rounding import round_randomly
@@ -81,8 +77,8 @@ from bridle.game.metrics import (
 )
 from bridle.game.play import Trace, play, policy_for
 from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
-from bridle.learners.late import LateAdaGrad, LateOGD
-from bridle.learners.wrappers import Delayed, Doubling
+from bridle.learners.late import LateAdaGrad
+from bridle.learners.wrappers import Doubling
 from bridle.networks import Network
 from bridle.pacing import pacing_bound
 from bridle.policies import policy, register
@@ -124,15 +120,12 @@ __all__ = [
     "Client",
     "Comparison",
     "ConstraintSatisfaction",
-    "DelayWarning",
-    "Delayed",
     "Doubling",
     "DroppedWarning",
     "EmptyPromiseWarning",
     "Feedback",
     "FrankWolfe",
     "Gate",
-    "GradientWarning",
     "Halfspace",
     "Hinge",
     "Hint",
@@ -141,7 +134,6 @@ __all__ = [
     "InputError",
     "L1Ball",
     "LateAdaGrad",
-    "LateOGD",
     "LipschitzWarning",
     "LogWealth",
     "Logistic",
@@ -151,7 +143,6 @@ __all__ = [
     "Maximum",
     "Network",
     "NoComparator",
-    "NoiseWarning",
     "NotKeptWarning",
     "OutlierWarning",
     "Pacer",
@@ -170,7 +161,6 @@ __all__ = [
     "Ticket",
     "Trace",
     "Track",
-    "UncheckedWarning",
     "advise",
     "best_action",
     "best_path",

@@ -148,36 +148,6 @@ class InfeasibleWarning(BridleWarning):
     margin: float
 
 
-class GradientWarning(BridleWarning):
-    """A value lies below what another value and its gradient allow a convex function.
-
-    Attributes
-    ----------
-    expected : float
-        The least value that a convex function could have there.
-    observed : float
-        The value that was given.
-    """
-
-    expected: float
-    observed: float
-
-
-class NoiseWarning(BridleWarning):
-    """One function gave two values at one decision: no policy can keep hard limits on noisy constraints.
-
-    Attributes
-    ----------
-    first : float
-        The first value.
-    second : float
-        The other value.
-    """
-
-    first: float
-    second: float
-
-
 class AssumptionWarning(BridleWarning):
     """What has happened contradicts the policy's theorem, so one of its assumptions does not hold."""
 
@@ -218,21 +188,6 @@ class EmptyPromiseWarning(BridleWarning):
     most: float
 
 
-class DelayWarning(BridleWarning):
-    """More rounds wait for feedback than the policy was made for.
-
-    Attributes
-    ----------
-    declared : float
-        How many the policy was made for.
-    observed : float
-        How many wait.
-    """
-
-    declared: float
-    observed: float
-
-
 class DroppedWarning(BridleWarning):
     """A round was given up: its feedback did not come in time, or too many rounds were waiting.
 
@@ -247,18 +202,6 @@ class DroppedWarning(BridleWarning):
 
 class NotKeptWarning(BridleWarning):
     """There is no folder to keep compiled code in, so that every process compiles anew."""
-
-
-class UncheckedWarning(BridleWarning):
-    """A file was written before files had a digest: nothing can tell whether it is still what was written.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    """
-
-    path: str
 
 
 def outside() -> int:

@@ -85,7 +85,8 @@ class FactFile:
         try:
             ((line,),) = rows
             facts = cast(Facts, storage.parse(line))
-            if not storage.checked(facts) or (facts.pop("library"), facts.pop("kind")) != ("bridle", self.kind):
+            storage.check(facts)
+            if (facts.pop("library"), facts.pop("kind")) != ("bridle", self.kind):
                 raise ValueError(f"it does not hold a {self.kind}")
         except (ValueError, TypeError, KeyError, AttributeError) as wrong:
             raise InputError(f"cannot read {self.name}: it is damaged, or does not hold a {self.kind} ({wrong})") from None

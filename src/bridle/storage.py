@@ -4,7 +4,7 @@ Writing (`replacing`): a temporary file beside the target, with the target's mod
 what has returned survives a crash of the process and, where the system's sync is true, of the machine. What a killed process leaves behind
 is swept by the next (`sweep`). Only regular files are replaced; a link stays a link.
 
-Reading (`read_whole`, `unpack`, `parse`, `checked`): no more than a file may have, nothing compressed, and one digest over all of it. The
+Reading (`read_whole`, `unpack`, `parse`, `check`): no more than a file may have, nothing compressed, and one digest over all of it. The
 digest tells damage, not malice: whoever can write the file can write its digest.
 """
 
@@ -21,7 +21,6 @@ import socket
 import stat
 import sys
 import time
-import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -34,13 +33,13 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bridle.core import InputError, UncheckedWarning, outside
+from bridle.core import InputError
 
 if sys.platform == "darwin":
     import fcntl
 
-TEMPORARY = re.compile(r"\.bridle-(?:([0-9a-f]{12})-(\d+)-(\d+)-)?[0-9a-f]{16}\.tmp")
-"""The name of a temporary file: where its process runs, its number and when it began; earlier versions left these out."""
+TEMPORARY = re.compile(r"\.bridle-([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{16}\.tmp")
+"""The name of a temporary file: where its process runs, its number and when it began."""
 
 ABANDONED = 24 * 3600.0
 """Seconds after which an untouched temporary file is taken to be left behind, where nobody here can tell whether its process lives."""
@@ -443,19 +442,10 @@ def sealed(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]
     return json.dumps({**whole, "digest": digest(whole, arrays)})
 
 
-def checked(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> bool:
-    """Whether facts have a digest, which is taken out, and it is right; False where they have none, ValueError where it is wrong."""
-    if "digest" not in facts:
-        return False
-    if facts.pop("digest") != digest(facts, arrays):
+def check(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> None:
+    """Take the digest out of facts; ValueError if it is not theirs."""
+    if facts.pop("digest", None) != digest(facts, arrays):
         raise ValueError("it is not what was written: its digest does not fit")
-    return True
-
-
-def warn_unchecked(name: str) -> None:
-    """Say that a file came without a digest."""
-    about = f"{name} has no digest, as files of earlier versions: whether it is still what was written cannot be checked; save it again"
-    warnings.warn(UncheckedWarning(about, path=name), stacklevel=outside())
 
 
 # --- hashes and the cache ----------------------------------------------------------------------------------------------------------------

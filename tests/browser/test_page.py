@@ -17,7 +17,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from bridle.comparisons import analysis, charts, html_report
-from bridle.showing import scales
+from bridle.showing import marks, scales
 from browser.chromium import bring_into_view, errors, start
 from helpers import comparison_rows
 
@@ -105,7 +105,7 @@ def plots(driver: Any) -> dict[int, list[dict[str, Any]]]:
     return dict(found)
 
 
-def on_display(problem: str, figures: list[charts.Chart]) -> dict[int, charts.Chart]:
+def on_display(problem: str, figures: list[marks.Chart]) -> dict[int, marks.Chart]:
     """The charts of a problem that are open: those of its longest horizon, and those against the horizon."""
     longest = max(chart.horizon for chart in figures if chart.problem == problem and chart.horizon)
     return {i: chart for i, chart in enumerate(figures) if chart.problem == problem and chart.horizon in (None, longest)}

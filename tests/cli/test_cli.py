@@ -18,12 +18,12 @@ from bridle import policies
 from bridle.cli import output
 from bridle.cli.full import sentences
 from bridle.comparisons import tables
-from bridle.comparisons.text import number
 from bridle.engines import ENGINES
 from bridle.functions import AffineFunction
 from bridle.game.summary import summary
 from bridle.problems import problem_names
 from bridle.problems._paper import Fixed
+from bridle.showing import number
 from helpers.instances import SIMULATED, strict
 
 PLAY_KEYS = {

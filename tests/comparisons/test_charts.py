@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from bridle.comparisons import analysis, charts, svg_charts
+from bridle.comparisons import analysis, charts
+from bridle.showing import marks, svg
 from helpers import comparison_rows
 
 ROUNDS = [1, 2, 4, 8, 16, 32, 64, 100]
@@ -120,7 +121,7 @@ def test_the_trade_off_agrees_with_the_ranking():
         assert chart.x.top / chart.x.threshold == pytest.approx(chart.y.top / chart.y.threshold)  # a corner of equal score is square
         ranked = [row for row in analysis.ranking(rows) if (row["problem_label"], row["horizon"]) == (chart.problem, chart.horizon)]
         scores = {row["label"]: row["score"] for row in ranked}
-        sides = {p.label: max(p.x / chart.x.top, charts.drawn_regret(p.y, chart.y) / chart.y.top, 0.0) for p in chart.marks}
+        sides = {p.label: max(p.x / chart.x.top, marks.drawn_regret(p.y, chart.y) / chart.y.top, 0.0) for p in chart.marks}
         order = sorted(chart.marks, key=lambda point: point.rank)
         assert [point.label for point in order] == [row["label"] for row in ranked if row["rank"]]
         for before, after in itertools.pairwise(order):
@@ -134,11 +135,11 @@ def test_circles_never_lie_on_each_other():
     rng = np.random.default_rng(0)
     for crowd in (1, 2, 3, 6, 9):
         places = [(140.0 + dx, 150.0 + dy) for dx, dy in rng.normal(0.0, 2.0, (crowd, 2))] + [(20.0, 20.0), (260.0, 280.0)]
-        moved = svg_charts._moved_apart(places)
+        moved = svg._moved_apart(places)
         at = [(x + dx, y + dy) for (x, y), (dx, dy) in zip(places, moved, strict=True)]
         assert moved[-1] == (0.0, 0.0)
         assert all(np.hypot(a[0] - b[0], a[1] - b[1]) > 21.0 for i, a in enumerate(at) for b in at[:i])
-        assert all(10.0 <= x <= svg_charts.NARROW - 10.0 and 10.0 <= y <= svg_charts.HEIGHT - 10.0 for x, y in at)
+        assert all(10.0 <= x <= svg.NARROW - 10.0 and 10.0 <= y <= svg.HEIGHT - 10.0 for x, y in at)
 
 
 def test_growth_is_of_final_values_and_fitted_to_all_horizons():
@@ -173,13 +174,13 @@ def test_engines_are_told_apart():
 
 
 def test_styles_differ_for_many_policies():
-    styles = [charts.style(i) for i in range(24)]
+    styles = [marks.style(i) for i in range(24)]
     assert len(set(styles)) == 24
     assert len({style.colour for style in styles[:8]}) == 8
     assert "dash" not in {style.dash for style in styles}
 
 
-@pytest.mark.parametrize(("palette", "paper"), [(charts.LIGHT, "#ffffff"), (charts.DARK, "#171b21")])
+@pytest.mark.parametrize(("palette", "paper"), [(marks.LIGHT, "#ffffff"), (marks.DARK, "#171b21")])
 def test_colours_stay_apart_for_every_kind_of_vision_and_from_the_paper(palette, paper):
     assert min(contrast(colour, paper) for colour in palette) >= 3.0
     for vision in VISION:

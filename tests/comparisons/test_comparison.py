@@ -17,7 +17,8 @@ import pytest
 
 import bridle
 import bridle.comparisons.analysis
-from bridle.comparisons import Comparison, compare, comparison, frames, tables, typeset
+from bridle.comparisons import Comparison, compare, comparison, frames, tables
+from bridle.showing.tables import escape_latex
 from helpers import comparison_rows
 
 ROWS = Comparison(comparison_rows.grid())
@@ -76,24 +77,12 @@ def test_what_is_no_comparison_is_one_error(tmp_path, content):
         Comparison.load(path)
 
 
-def test_rows_of_0_1_0_load_without_the_columns_that_came_later(tmp_path):
-    from pyarrow import parquet
-
-    path = ROWS.save(tmp_path / "x.parquet")
-    parquet.write_table(parquet.read_table(path).drop_columns(["cost_range", "violation_range"]), path)
-    loaded = Comparison.load(path)
-    assert loaded == [row | {"cost_range": None, "violation_range": None} for row in ROWS]
-    ranked = [row for row in loaded.ranking() if row["rank"] is not None]
-    assert ranked
-    assert all(row["ccv_lost"] == pytest.approx(row["ccv"], abs=1e-6) for row in ranked), "compared as they are"
-
-
 def test_another_table_is_no_comparison(tmp_path):
     import pandas
 
     path = tmp_path / "x.parquet"
     pandas.DataFrame({"a": [1]}).to_parquet(path)
-    with pytest.raises(bridle.InputError, match="it has no column key, so it is not a comparison's"):
+    with pytest.raises(bridle.InputError, match="it has no column key, so it is not a comparison of this version"):
         Comparison.load(path)
 
 
@@ -187,7 +176,7 @@ def test_the_best_is_bold_and_a_regret_below_zero_wins_nothing():
 
 def test_every_special_letter_is_set_as_it_is():
     nasty = "\\{}$&#%_^~<>|"
-    set_letters = typeset.escape_latex(nasty)
+    set_letters = escape_latex(nasty)
     assert not re.search(r"(?<!\\)[$&#%_^~<>|]", set_letters)
     assert "a\\|b" in Comparison([row("a|b", 1.0, 1.0)]).to_markdown()
 

@@ -11,6 +11,7 @@ import pytest
 import bridle
 from bridle.comparisons import analysis, charts, html_page, html_report
 from bridle.comparisons.rows import grouped, horizon_of, label_engines, problem_of
+from bridle.showing import marks as kinds
 from helpers import comparison_rows
 
 ROWS = comparison_rows.grid()
@@ -199,19 +200,19 @@ def test_the_marks_are_those_of_the_charts():
     bars = [attributes for _, attributes in tags if "data-value" in attributes]
     figures = charts.all_charts(ROWS)
     expected = [mark for chart in figures for mark in chart.marks]
-    for kind, found in ((charts.Line, lines), (charts.Point, points), (charts.Bar, bars)):
+    for kind, found in ((kinds.Line, lines), (kinds.Point, points), (kinds.Bar, bars)):
         marks = [mark for mark in expected if isinstance(mark, kind)]
-        if kind is charts.Point:
+        if kind is kinds.Point:
             marks = [mark for chart in figures if chart.kind == "tradeoff" for mark in reversed(chart.marks)]
         assert [int(one["data-policy"]) for one in found] == [mark.policy for mark in marks]
         for one, mark in zip(found, marks, strict=True):
-            if kind is charts.Line:
+            if kind is kinds.Line:
                 values = [float(text) if text else None for text in one["data-y"].split(",")]
                 assert values == pytest.approx(mark.y, rel=1e-5, abs=1e-300)
                 assert one["data-label"] == mark.label
             else:
-                given = one["data-values"] if kind is charts.Point else one["data-value"]
-                assert [float(text) for text in given.split(",")] == ([mark.x, mark.y] if kind is charts.Point else [mark.value])
+                given = one["data-values"] if kind is kinds.Point else one["data-value"]
+                assert [float(text) for text in given.split(",")] == ([mark.x, mark.y] if kind is kinds.Point else [mark.value])
 
 
 def test_every_axis_has_ticks_with_texts():

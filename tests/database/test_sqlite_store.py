@@ -82,7 +82,7 @@ def test_psycopg_that_is_missing_is_one_error(monkeypatch):
 
 
 def test_the_tables_are_those_that_statements_are_about(url, tmp_path):
-    """`migrations` makes them, `tables` says what they are now."""
+    """`schema` makes them, `tables` has what statements need."""
     from bridle.database import tables
 
     open_store(url).close()

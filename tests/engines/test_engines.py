@@ -19,7 +19,7 @@ from helpers.engine_agreement import ROUNDS, agree
 from helpers.instances import make_domain
 
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
-LEARNERS = ("adagrad", "adaftrl", "ftpl", "ogd", "delayed", "decreasing", "strongly-convex", "fixed-ftpl")
+LEARNERS = ("adagrad", "adaftrl", "ftpl", "ogd", "decreasing", "strongly-convex", "fixed-ftpl")
 
 
 def place(kind: str, dim: int = 5):
@@ -29,7 +29,6 @@ def place(kind: str, dim: int = 5):
 def learner(kind: str, domain):
     """A learner by name, or a record for those that `learner=` takes only as such."""
     return {
-        "delayed": lambda: bridle.Delayed(bridle.AdaGrad(domain), 3),
         "decreasing": lambda: bridle.OGD(domain, step=0.5, decay="sqrt"),
         "strongly-convex": lambda: bridle.StronglyConvexOGD(domain, modulus=0.01),
         "fixed-ftpl": lambda: bridle.FTPL(domain, scale=3.0, samples=5),
@@ -62,7 +61,7 @@ def test_the_other_policies_agree(where):
 
 @pytest.mark.compiles
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("kind", ["adaftrl", "ftpl", "delayed", "decreasing"])
+@pytest.mark.parametrize("kind", ["adaftrl", "ftpl", "decreasing"])
 @pytest.mark.parametrize("where", ["ball", "simplex", "cut-box"])
 def test_the_other_policies_agree_with_other_learners(kind, where):
     domain = place(where)
@@ -94,8 +93,6 @@ def test_wrapped_policies_agree():
     problem = bridle.problem("halfspaces", horizon=ROUNDS, domain=domain, constraints=2)
     doubling = bridle.Doubling(lambda T: bridle.policy("sinha2024", domain, horizon=T, lipschitz=1.0, preset="practice"))
     agree(doubling, problem)
-    agree(bridle.Delayed(convex("adagrad", domain), 7, constraints=2), problem)
-    agree(bridle.Delayed(doubling, 2, constraints=2), problem, rounds=2_000)
 
 
 @pytest.mark.compiles

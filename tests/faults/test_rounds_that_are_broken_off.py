@@ -43,17 +43,13 @@ def observe_another_number(session: bridle.Session) -> None:
     session.observe(**record(session.rounds, session.decide(), k=3))
 
 
-def observe_context(session: bridle.Session) -> None:
-    session.observe(**record(session.rounds, session.decide()), context="a name")
-
-
 def observe_late(session: bridle.Session) -> None:
     session.observe(**record(1000, np.zeros(DIM)), ticket=session.rounds + 2)
 
 
-def observe_part(session: bridle.Session) -> None:
+def observe_late_cost(session: bridle.Session) -> None:
     whole = record(1000, np.zeros(DIM))
-    session.observe(f=whole["f"], df=whole["df"], ticket=session.rounds + 2, partial=True)
+    session.observe(f=whole["f"], df=whole["df"], ticket=session.rounds + 2)
 
 
 def ask(session: bridle.Session) -> None:
@@ -74,10 +70,9 @@ SITUATIONS = {
     "a batch ends": Situation(BATCH - 1, observe),
     "everything is due": Situation(63, observe),
     "another number of constraints": Situation(5, observe_another_number),
-    "a context": Situation(5, observe_context),
     "late": Situation(5, observe_late, asked=3),
-    "a late part": Situation(5, observe_part, asked=3),
-    "a late part in a pool": Situation(5, observe_part, late="pool", asked=3),
+    "a late cost": Situation(5, observe_late_cost, asked=3),
+    "a late cost in a pool": Situation(5, observe_late_cost, late="pool", asked=3),
     "ask": Situation(5, ask, asked=1),
     "forget": Situation(5, forget, asked=2),
     "compiled": Situation(5, observe, "numba"),

@@ -55,7 +55,6 @@ def rebuilt(session: DurableSession) -> DurableSession:
 def crash(session: DurableSession) -> None:
     """Let the session go as a killed process would: without a snapshot, with nothing said."""
     session._embedded.ended = "has crashed"
-    session._embedded.stop()
     session._core.store.close()
 
 

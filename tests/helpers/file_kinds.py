@@ -33,14 +33,14 @@ class Kind(NamedTuple):
 
 
 def session(rounds: int, **settings: Any) -> bridle.Session:
-    """A session after so many rounds, with a few that wait, one of them for a part, and names that came again."""
+    """A session after so many rounds, with a few that wait."""
     made = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), **settings)
     for t in range(rounds):
         rng, x = np.random.default_rng(t % 2), made.decide()
         df, a = rng.standard_normal(2), rng.standard_normal(2)
-        made.observe(f=float(df @ x), df=df, g=float(a @ x) - 0.2, dg=a, context="ab"[t % 2])
-    first, _ = made.ask(), made.ask()
-    made.observe(f=0.25, df=[0.5, 0.0], ticket=first, partial=True)
+        made.observe(f=float(df @ x), df=df, g=float(a @ x) - 0.2, dg=a)
+    first, *_ = made.ask(), made.ask(), made.ask()
+    made.observe(f=0.25, df=[0.5, 0.0], ticket=first)
     return made
 
 

@@ -28,7 +28,7 @@ def one_bit_of_some_bytes(size: int) -> Iterable[int]:
 
 
 def flip(kind: Kind, path: Path, which: Callable[[int], Iterable[int]]) -> Flips:
-    """Flip these bits of a file of this kind. An `InputError`, or a warning that it is unchecked, counts as noticed."""
+    """Flip these bits of a file of this kind. An `InputError` counts as noticed."""
     make, save, load, seen, fine = kind
     save(make(3), path)
     was, data = seen(load(path)), bytearray(path.read_bytes())

@@ -171,8 +171,7 @@ class Pacers(Gates):
 class Durables(Sessions):
     """A session in a database, which has a snapshot every few events; each event has a key, and the last one is sent again after a kill."""
 
-    def __init__(self, engine: str, group: int = 1) -> None:
-        self.group = self.under_way = group
+    def __init__(self, engine: str) -> None:
         super().__init__(engine)
         with tempfile.TemporaryDirectory(prefix="bridle-kills-") as folder:  # what is loaded and worked out once is so now, too
             path = Path(folder) / "file"
@@ -189,7 +188,7 @@ class Durables(Sessions):
             pass
 
     def open(self, path: Path) -> Any:
-        return bridle.Session.open(f"sqlite:///{path}", "shop", commit="each" if self.group == 1 else "group", wait=5.0)
+        return bridle.Session.open(f"sqlite:///{path}", "shop", wait=5.0)
 
     def go_on(self, path: Path) -> Iterator[int]:
         session = self.open(path)
@@ -197,10 +196,7 @@ class Durables(Sessions):
             self.observe(session, session.rounds - 1)  # it has had that one, whether or not it was acknowledged
         yield session.rounds
         while True:
-            for number in range(session.rounds, session.rounds + self.group):
-                self.observe(session, number)
-            if self.group > 1:
-                session.flush()
+            self.observe(session, session.rounds)
             yield session.rounds
 
     def look(self, path: Path) -> tuple[int, Fingerprint]:
@@ -241,7 +237,6 @@ class Hasty(Durables):
 
 DURABLE: dict[str, Callable[[], Any]] = {
     "durable session": lambda: Durables("python"),
-    "durable session, groups": lambda: Durables("python", group=3),
     "compiled durable session": lambda: Durables("numba"),
 }
 """Sessions in a database."""

@@ -9,7 +9,6 @@ import pytest
 
 import bridle
 from bridle import records
-from bridle.learners.wrappers import delayed_ogd_regret
 from helpers.learner_duels import KINDS, make
 
 LEADS = ((), (1,), (4,))
@@ -19,7 +18,7 @@ LEADS = ((), (1,), (4,))
 @pytest.mark.parametrize("lead", LEADS)
 def test_a_state_has_its_final_shapes_from_the_start(kind, lead):
     domain, rng = bridle.Ball(3), np.random.default_rng(1)
-    more = {"adagrad-from": lambda: bridle.AdaGrad(domain, initial=0.5), "late": lambda: bridle.LateOGD(domain, 2.0)}
+    more = {"adagrad-from": lambda: bridle.AdaGrad(domain, initial=0.5), "late": lambda: bridle.LateAdaGrad(domain, 2.0)}
     learner = more[kind]() if kind in more else make(kind, domain)
     state = learner.init(np.zeros((*lead, 3)))
     for _ in range(2):
@@ -74,13 +73,6 @@ def test_an_exponent_of_two_in_one_run_of_several():
     np.testing.assert_array_equal(bridle.potentials.Power([2.0, 3.0]).slope(2.0).ravel(), [4.0, 12.0])
 
 
-def test_the_bound_of_delayed_descent_at_other_gradients_than_one():
-    """D^2 / (2 step), and for each round half a squared step and the steps that were taken while it waited."""
-    D, G, step, T, delay = 3.0, 5.0, 0.25, 40, 6
-    per_round = (step * G) ** 2 / (2.0 * step) + G * delay * step * G
-    assert delayed_ogd_regret(D, G, step, T, delay) == pytest.approx(D**2 / (2.0 * step) + T * per_round, rel=1e-12)
-
-
 def settings_of(name: str) -> dict[str, float]:
     """What a policy must be told, as one that plays in a ball."""
     told = {
@@ -100,24 +92,21 @@ def settings_of(name: str) -> dict[str, float]:
 def test_a_policy_under_a_wrapper_is_a_policy_in_the_same_domain(name):
     """Also one with a `step` of its own, which is what learners have: a method of `anytime`, a size of others."""
     ball = bridle.Ball(2, radius=3.0)
-    delayed = bridle.Delayed(bridle.policy(name, ball, **settings_of(name)), 2)
-    doubling = bridle.Doubling(
+    policy = bridle.Doubling(
         lambda T: bridle.policy(name, ball, **{**settings_of(name), **({"horizon": T} if "horizon" in settings_of(name) else {})})
     )
-    for policy in (delayed, doubling):
-        np.testing.assert_array_equal(policy.domain.radius, 3.0)
-        session = bridle.Session(policy)
-        for _ in range(4):
-            x = session.decide()
-            session.observe(f=float(x[0]), df=[1.0, 0.0], g=float(x[1]) - 1.0, dg=[0.0, 1.0])
-        assert policy.domain.contains(session.decide())
-        assert session.decide()[0] < 0.0
+    np.testing.assert_array_equal(policy.domain.radius, 3.0)
+    session = bridle.Session(policy)
+    for _ in range(4):
+        x = session.decide()
+        session.observe(f=float(x[0]), df=[1.0, 0.0], g=float(x[1]) - 1.0, dg=[0.0, 1.0])
+    assert policy.domain.contains(session.decide())
+    assert session.decide()[0] < 0.0
 
 
 def test_a_learner_under_a_wrapper_plays_in_the_same_domain():
     ball = bridle.Ball(2, radius=3.0)
-    for learner in (bridle.Delayed(bridle.OGD(ball, 1.0), 2), bridle.Doubling(lambda T: bridle.OGD(ball, 1.0 / T))):
-        np.testing.assert_array_equal(learner.domain.radius, 3.0)
+    np.testing.assert_array_equal(bridle.Doubling(lambda T: bridle.OGD(ball, 1.0 / T)).domain.radius, 3.0)
 
 
 def test_a_single_epoch_is_the_algorithm_for_ever():

@@ -9,8 +9,7 @@ import pytest
 
 import bridle
 from bridle import learners
-from bridle.learners.late import LateOGD, late_regret
-from bridle.learners.wrappers import SQUARES, delayed_ogd_regret, doubling_epochs, squaring_regret
+from bridle.learners.wrappers import SQUARES, doubling_epochs, squaring_regret
 
 BALL = bridle.Ball(2)
 D, G, T = 2.5, 1.7, 90
@@ -26,19 +25,15 @@ def test_the_regret_bounds():
     assert learners.adaptive_ftpl_regret(D, 3, 7.0) == pytest.approx((2 * (3 / pi) ** 0.25 + 2 + sqrt(2)) * D * sqrt(7.0))
     assert learners.strongly_convex_regret([1.0, 2.0, 0.5], [0.5, 0.0, 1.0]) == pytest.approx(0.5 * (1 / 0.5 + 4 / 0.5 + 0.25 / 1.5))
     assert learners.strongly_convex_regret([1.0, 1.0], 2.0) == pytest.approx(0.5 * (1 / 2 + 1 / 4))
-    assert delayed_ogd_regret(D, G, step, T, 4) == pytest.approx(D**2 / 0.6 + step * G**2 * T * 4.5)
-    assert late_regret(D, G, T, 4) == pytest.approx(1.5 * D * G * sqrt(T * 9))
 
 
 def test_the_constants_of_learners_that_were_told_another_diameter():
-    """AdaGrad (D^2/D' + D')/sqrt(2); SOLO FTRL D^2/(2c) + 2.75c + 3.5D, c = D'/sqrt(5.5); late (D^2/(2D') + D') sqrt(1 + 2 delay)."""
+    """AdaGrad (D^2/D' + D')/sqrt(2); SOLO FTRL D^2/(2c) + 2.75c + 3.5D, c = D'/sqrt(5.5)."""
     for told in (0.4, 2.0, 5.0):
         c = told / sqrt(5.5)
         assert bridle.AdaGrad(BALL, told).adaptivity(D) == pytest.approx((D**2 / told + told) / sqrt(2))
         assert bridle.AdaFTRL(BALL, told).adaptivity(D) == pytest.approx(D**2 / (2 * c) + 2.75 * c + 3.5 * D)
-        assert LateOGD(BALL, 3, told).steadiness(D) == pytest.approx((D**2 / (2 * told) + told) * sqrt(7))
     assert bridle.AdaGrad(BALL).adaptivity(2.0) == pytest.approx(2 * sqrt(2))
-    assert LateOGD(BALL, 3).steadiness(2.0) == pytest.approx(late_regret(2.0, 1.0, 1, 3))
     assert not hasattr(bridle.AdaGrad(BALL, initial=1.0), "adaptivity")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import e, log, log2, pi, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,32 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import learners, records
+from bridle import records
 from bridle.core import Feedback, InputError, Round
 from bridle.functions import RoundQuadratic
-from bridle.learners.wrappers import delayed_ogd_regret, doubling_epochs
+from bridle.learners.wrappers import doubling_epochs
 from bridle.policies._sinha2024 import doubling_bound
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
-from helpers.learner_duels import KINDS, OPPONENTS, ROUNDS, SCALE_FREE, Opponent, duel, make
+from helpers.learner_duels import KINDS, SCALE_FREE, Opponent, make
 
 # --- by hand -----------------------------------------------------------------------------------------------------------------------------
-
-
-class Late:
-    """What Delayed must be: what is seen in round s reaches the inner algorithm after round s + delay."""
-
-    def __init__(self, inner: Any, x1: np.ndarray, delay: int) -> None:
-        self.inner, self.delay, self.state, self.seen = inner, delay, inner.init(x1), []
-
-    def decide(self) -> np.ndarray:
-        return self.inner.decide(self.state)
-
-    def see(self, item: Any) -> None:
-        self.seen.append(item)
-        s = len(self.seen) - self.delay  # counted from 1, as rounds are
-        if s >= 1:
-            apply = self.inner.step if hasattr(self.inner, "step") else self.inner.update
-            self.state = apply(self.state, self.seen[s - 1])
 
 
 class Restarted:
@@ -77,154 +60,6 @@ def rounds_of(domain: Any, feasible: np.ndarray, G: float, rng: np.random.Genera
             return Round(cost, tuple(constraints)).reveal(x)
 
         yield play
-
-
-# --- Delayed -----------------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=15)
-@given(instances(), st.integers(1, 6), st.sampled_from(OPPONENTS))
-def test_delayed_learner_is_the_loop_by_hand(kind, instance, delay, opponent):
-    domain, x1, _, rng = instance
-    inner = make(kind, domain)
-    delayed, by_hand = bridle.Delayed(inner, delay), Late(inner, x1, delay)
-    foe, state = Opponent(opponent, domain, rng), delayed.init(x1)
-    assert delayed.domain is domain
-    assert delayed.scale_free == inner.scale_free
-    for t in range(1, 25):
-        x = by_hand.decide()
-        np.testing.assert_array_equal(delayed.decide(state), x)
-        p = foe(x, t)
-        state = delayed.step(state, p)
-        by_hand.see(p)
-    for a, b in zip(records.leaves(state.inner).values(), records.leaves(by_hand.state).values(), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("name", ["sinha2024", "sinha2024-strong", "sinha2024-ocs"])
-@settings(max_examples=20)
-@given(instances(), st.integers(1, 6), st.integers(1, 3))
-def test_delayed_policy_is_the_loop_by_hand(name, instance, delay, k):
-    domain, feasible, G, rng = instance
-    settings_of = {"sinha2024": {"horizon": 30, "lipschitz": G}, "sinha2024-ocs": {"constraints": k}}
-    settings_of["sinha2024-strong"] = {**settings_of["sinha2024"], "modulus": G / domain.diameter()}
-    inner = bridle.policy(name, domain, **settings_of[name])
-    delayed, by_hand = bridle.Delayed(inner, delay, constraints=k), Late(inner.record, feasible, delay)
-    state = delayed.init(feasible)
-    for play in rounds_of(domain, feasible, G, rng, 30, k):
-        x = by_hand.decide()
-        np.testing.assert_array_equal(delayed.decide(state), x)
-        feedback = play(x)
-        state = delayed.update(state, feedback)
-        by_hand.see(feedback._replace(round=None))
-
-
-class Probe(NamedTuple):
-    """A policy that remembers the last feedback and how many there were."""
-
-    domain: Any
-
-    def init(self, x1: np.ndarray) -> tuple[Any, ...]:
-        return (0.0, x1, *(0.0 * x1 for _ in range(5)))
-
-    def decide(self, state: tuple[Any, ...]) -> np.ndarray:
-        return state[1]
-
-    def update(self, state: tuple[Any, ...], feedback: Feedback) -> tuple[Any, ...]:
-        return (state[0] + 1.0, state[1], *feedback[:5])
-
-
-@pytest.mark.parametrize("runs", [None, 1, 2, 3])
-@pytest.mark.parametrize(("delay", "k"), [(1, 1), (2, 2), (4, 3)])
-def test_feedback_arrives_whole_and_in_order(runs, delay, k):
-    """x, f, df, g and dg of round s, as they were and of the same types, after round s + delay; for every run its own."""
-    rng, d, lead = np.random.default_rng(0), 2, () if runs is None else (runs,)
-    delayed = bridle.Delayed(Probe(bridle.Ball(d)), delay, constraints=k)
-    state, sent = delayed.init(np.zeros((*lead, d))), []
-    for t in range(1, 12):
-        f = float(rng.standard_normal()) if runs is None else rng.standard_normal((runs, 1))
-        shapes = ((d,), (d,), (k,), (k, d))
-        x, df, g, dg = (rng.standard_normal((*lead, *shape)) for shape in shapes)
-        sent.append(Feedback(x, f, df, g, dg, None, "the round itself"))
-        state = delayed.update(state, sent[-1])
-        assert state.inner[0] == max(0, t - delay)
-        if t > delay:
-            for got, expected in zip(state.inner[2:], sent[t - delay - 1][:5], strict=True):
-                assert type(got) is type(expected)
-                np.testing.assert_array_equal(got, expected)
-
-
-def test_functions_that_all_runs_share_reach_every_run():
-    """A gradient without a run axis is every run's; what waits has the axis all the same."""
-    domain, a = bridle.Ball(2), np.array([1.0, -1.0])
-    delayed = bridle.Delayed(Probe(domain), 1)
-    state = delayed.init(np.zeros((3, 2)))
-    game = Round(bridle.Affine(a), (bridle.Affine(2.0 * a, 1.0),))
-    for X in (np.arange(6.0).reshape(3, 2), np.zeros((3, 2))):
-        state = delayed.update(state, game.reveal(X))
-    _, _, x, f, df, g, dg = state.inner
-    np.testing.assert_array_equal(x, np.arange(6.0).reshape(3, 2))
-    np.testing.assert_array_equal(f, [[-1.0]] * 3)
-    np.testing.assert_array_equal(df, [a] * 3)
-    np.testing.assert_array_equal(g, [[-1.0]] * 3)
-    np.testing.assert_array_equal(dg, [[2.0 * a]] * 3)
-
-
-def test_no_delay_is_the_inner_one():
-    learner = bridle.AdaGrad(bridle.Ball(2))
-    policy = bridle.policy("sinha2024", bridle.Ball(2), horizon=10, lipschitz=1.0)
-    assert bridle.Delayed(learner, 0) is learner
-    assert bridle.Delayed(policy, 0) is policy.record
-
-
-def test_delays_add_up():
-    domain, rng = bridle.Ball(3), np.random.default_rng(1)
-    inner = bridle.AdaGrad(domain)
-    once, twice = bridle.Delayed(inner, 5), bridle.Delayed(bridle.Delayed(inner, 2), 3)
-    a, b = once.init(np.zeros(3)), twice.init(np.zeros(3))
-    for _ in range(15):
-        p = rng.standard_normal(3)
-        a, b = once.step(a, p), twice.step(b, p)
-        np.testing.assert_array_equal(once.decide(a), twice.decide(b))
-
-
-@settings(max_examples=100)
-@given(instances(), st.integers(1, 15), st.sampled_from(OPPONENTS), st.floats(-1.0, 1.0))
-def test_delayed_descent_keeps_to_its_bound(instance, delay, opponent, log_ratio):
-    domain, x1, G, rng = instance
-    D = domain.diameter()
-    step = 10.0**log_ratio * D / (G * sqrt(ROUNDS * (1.0 + 2.0 * delay)))
-    for at in duel(bridle.Delayed(bridle.OGD(domain, step), delay), domain, x1, Opponent(opponent, domain, rng), G):
-        limit = delayed_ogd_regret(D, G, step, at.t, delay)
-        assert at.regret <= limit + rounding(at.t, limit, at.size) + 1e-12 * at.size
-
-
-def test_delayed_descent_bound_is_the_published_number_and_needs_its_delay():
-    """The opponent turns round as often as the news arrives; without its term for the delay the bound would be broken."""
-    D, G, T, delay = 2.0, 1.0, 60, 8
-    step = D / (G * sqrt(T * (1.0 + 2.0 * delay)))
-    assert delayed_ogd_regret(D, G, step, T, delay) == pytest.approx(G * D * sqrt(T * (1.0 + 2.0 * delay)))
-    assert delayed_ogd_regret(D, G, step, T, 0) == pytest.approx(learners.ogd_regret(D, G, step, T))
-    domain, step = bridle.Box([-1.0], [1.0]), 0.1
-
-    def turning(x: np.ndarray, t: int) -> np.ndarray:
-        return np.sign(x) if x.any() else np.ones(1)
-
-    *_, last = duel(bridle.Delayed(bridle.OGD(domain, step), delay), domain, np.ones(1), turning, rounds=T)
-    limit = delayed_ogd_regret(D, G, step, T, delay)
-    assert learners.ogd_regret(D, G, step, T) < last.regret <= limit
-
-
-def test_moduli_of_single_rounds_are_refused_under_a_delay():
-    """They would not wait with the gradient they belong to."""
-    learner = bridle.Delayed(bridle.StronglyConvexOGD(bridle.Ball(1), 1.0), 2)
-    with pytest.raises(InputError, match=r"modulus cannot be given with delayed feedback \(only gradients are queued\), got 0\.5"):
-        learner.step(learner.init(np.zeros(1)), np.ones(1), 0.5)
-    policy = bridle.Delayed(bridle.policy("sinha2024-strong", bridle.Ball(1), horizon=5, lipschitz=1.0, modulus=1.0), 2)
-    feedback = Round(bridle.Quadratic(1.0, center=[0.0]), (bridle.Affine([1.0]),)).reveal(np.zeros(1))
-    with pytest.raises(InputError, match=r"modulus cannot be given with delayed feedback"):
-        policy.update(policy.init(np.zeros(1)), feedback._replace(modulus=2.0))
 
 
 # --- Doubling ----------------------------------------------------------------------------------------------------------------------------
@@ -400,47 +235,6 @@ def test_squaring_on_problems(name, T):
 # --- one over another ---------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
-@given(instances(), st.integers(1, 4))
-def test_wrappers_nest_either_way(instance, delay):
-    """Late news of a policy that restarts; and restarts of a policy that gets late news, where what is on its way is lost."""
-    domain, feasible, G, rng = instance
-
-    def made(T: int) -> Any:
-        return bridle.policy("sinha2024", domain, horizon=T, lipschitz=G, preset="practice")
-
-    outer, inner = (
-        bridle.Delayed(bridle.Doubling(made), delay, constraints=2),
-        bridle.Doubling(lambda T: bridle.Delayed(made(T), delay, constraints=2)),
-    )
-    hands = [Late(bridle.Doubling(made), feasible, delay), Restarted(lambda T: bridle.Delayed(made(T), delay, 2), feasible, DOUBLE)]
-    states = [outer.init(feasible), inner.init(feasible)]
-    for play in rounds_of(domain, feasible, G, rng, 40, 2):
-        for i, wrapped in enumerate((outer, inner)):
-            x = hands[i].decide()
-            np.testing.assert_allclose(wrapped.decide(states[i]), x, rtol=0.0, atol=1e-12 * domain.diameter())
-            feedback = play(x)
-            states[i] = wrapped.update(states[i], feedback)
-            hands[i].see(feedback._replace(round=None))
-
-
-@pytest.mark.parametrize("kind", SCALE_FREE)
-@settings(max_examples=30)
-@given(instances(), st.integers(1, 5), st.floats(-6.0, 6.0))
-def test_a_delayed_learner_rescales_what_is_on_its_way(kind, instance, delay, log_factor):
-    """After `rescale` it goes on as if every gradient, arrived or not, had been that many times as long."""
-    domain, x1, _, rng = instance
-    factor, learner = 10.0**log_factor, bridle.Delayed(make(kind, domain), delay)
-    assert learner.scale_free
-    state = scaled = learner.init(x1)
-    for t in range(1, 20):
-        rescaled = learner.rescale(state, factor)
-        for a, b in zip(records.leaves(rescaled).values(), records.leaves(scaled).values(), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12 * (domain.diameter() + factor * t))
-        p = 10.0 ** rng.uniform(-2.0, 0.0) * rng.standard_normal(domain.dim)
-        state, scaled = learner.step(state, p), learner.step(scaled, factor * p)
-
-
 class InLogarithms:
     """A scale-free learner on gradients e^m u, whatever m: only ratios of them are ever formed."""
 
@@ -466,17 +260,16 @@ class InLogarithms:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SCALE_FREE)
-@pytest.mark.parametrize("delay", [0, 1, 3])
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_algorithm_1_over_a_delayed_learner_with_exponents_past_overflow(kind, delay, seed):
+def test_algorithm_1_with_exponents_past_overflow(kind, seed):
     """lam Q reaches some 2000, where e^{lam Q} is no float; the decisions are those of the exact weights, computed in logarithms."""
     rng = np.random.default_rng(seed)
     domain, V, beta, lam = bridle.Box(-np.ones(3), np.ones(3)), 0.7, 0.5, 0.9
     inner = make(kind, domain)
-    policy = bridle.Lyapunov(bridle.Delayed(inner, delay), bridle.potentials.Exponential(lam), V, beta)
+    policy = bridle.Lyapunov(inner, bridle.potentials.Exponential(lam), V, beta)
     x1 = inner.decide(inner.init(np.array([0.3, -0.2, 0.9])))
-    exact, waiting, Q = InLogarithms(kind, domain, x1, getattr(inner, "Z", None)), [], 0.0
+    exact, Q = InLogarithms(kind, domain, x1, getattr(inner, "Z", None)), 0.0
     state = policy.init(np.array([0.3, -0.2, 0.9]))
     for _ in range(120):
         x = policy.decide(state)
@@ -485,19 +278,13 @@ def test_algorithm_1_over_a_delayed_learner_with_exponents_past_overflow(kind, d
         state = policy.update(state, Feedback(x, 0.0, df, np.array([g]), dg[None]))
         Q += beta * max(g, 0.0)
         # V beta df + lam e^{lam Q} beta dg, over e^{lam Q} where the constraint counts
-        waiting.append((lam * Q, V * beta * np.exp(-lam * Q) * df + lam * beta * dg) if g > 0.0 else (0.0, V * beta * df))
-        if len(waiting) > delay:
-            exact.step(*waiting.pop(0))
+        exact.step(*((lam * Q, V * beta * np.exp(-lam * Q) * df + lam * beta * dg) if g > 0.0 else (0.0, V * beta * df)))
     np.testing.assert_allclose(state.Q, Q, rtol=1e-12)
     assert lam * Q > 710.0
     assert all(np.isfinite(leaf).all() for leaf in records.leaves(state).values())
 
 
 BAD = [
-    (lambda: bridle.Delayed(bridle.OGD(bridle.Ball(1), 1.0), -1), r"delay must be 0 or above, not -1"),
-    (lambda: bridle.Delayed(bridle.OGD(bridle.Ball(1), 1.0), 1.5), r"delay must be a whole number, not 1\.5"),
-    (lambda: bridle.Delayed(bridle.OGD(bridle.Ball(1), 1.0), 1, constraints=0), r"constraints must be 1 or above, not 0"),
-    (lambda: bridle.Delayed("adagrad", 1), r"inner must be a learner or a policy, not 'adagrad'"),
     (lambda: bridle.Doubling(5), r"make must be callable with a horizon, not 5"),
     (lambda: bridle.Doubling(lambda T: T), r"make\(1\) must be a learner or a policy, not 1"),
     (lambda: bridle.Doubling(lambda T: bridle.OGD(bridle.Ball(1), 1.0), growth="cube"), r"unknown growth 'cube'"),

@@ -374,8 +374,6 @@ REFUSED = {
     "df cannot be given: policy bandit2 sees values alone": lambda s: s.observe(f=[0.0, 1.0], df=[1.0, 0.0]),
     "dg cannot be given": lambda s: s.observe(f=[0.0, 1.0], g=[0.0, 0.0], dg=[[1.0, 0.0]]),
     "played cannot be given": lambda s: s.observe(f=[0.0, 1.0], played=[0.0, 0.0]),
-    "partial cannot be given": lambda s: s.observe(f=[0.0, 1.0], partial=True, ticket=s.ask(points=2)),
-    "context cannot be given": lambda s: s.observe(f=[0.0, 1.0], context="a"),
     "modulus cannot be given": lambda s: s.observe(f=[0.0, 1.0], modulus=1.0),
     "known cannot be given": lambda s: s.step(bridle.Affine([1.0, 0.0]), known=([[1.0, 0.0]], [0.5])),
     "the value of cost must be a number": lambda s: s.step(lambda x: x),

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bridle
-from bridle import AssumptionWarning, InfeasibleWarning, InputError, NoiseWarning
+from bridle import AssumptionWarning, InfeasibleWarning, InputError
 from bridle.core import Feedback, Round
 from helpers import adversarial_games
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
-from helpers.save_files import contents, put_together
 
 SIGMA = 1.0 / sqrt(3.0)
 """The standard deviation of noise between -1 and 1."""
@@ -224,7 +223,7 @@ def test_noise_adds_its_spread_to_the_bound_on_violation():
     assert policy.bound(facts, T).soft == pytest.approx(without + 2.0 * sqrt(3.0 * T))
 
 
-def test_a_session_of_anytime_is_told_of_noise_and_one_of_soft_expects_it():
+def test_a_session_of_soft_expects_noise():
     rng = np.random.default_rng(0)
 
     def play(policy, rounds=200):
@@ -235,8 +234,6 @@ def test_a_session_of_anytime_is_told_of_noise_and_one_of_soft_expects_it():
                 session.step(cost=bridle.Affine(-AXIS), constraints=[(lambda x: x[0] + 0.3 + rng.uniform(-1, 1), lambda x: AXIS)])
         return session, {each.category for each in caught}
 
-    _, kinds = play(bridle.policy("anytime", bridle.Ball(DIM)))
-    assert NoiseWarning in kinds
     session, kinds = play(noisy())
     assert InfeasibleWarning not in kinds
     assert AssumptionWarning not in kinds
@@ -338,23 +335,6 @@ def test_price_and_balance_are_reported_saved_and_resumed(tmp_path):
     other = bridle.Session.load(tmp_path / "session.npz")
     np.testing.assert_array_equal(other.price, session.price)
     np.testing.assert_array_equal(other.balances, session.balances)
-
-
-def test_balances_of_a_file_from_before_are_not_known(tmp_path):
-    session = bridle.Session(bridle.policy("soft", bridle.Ball(2), lipschitz=1.0, bound=2.0))
-    session.observe(f=0.0, df=[1.0, 0.0], g=0.5, dg=[0.0, 1.0])
-    session.save(tmp_path / "new.npz")
-    header, arrays = contents(tmp_path / "new.npz")
-    del arrays["totals.signed"]
-    put_together(tmp_path / "old.npz", header, arrays, seal=False)
-    with pytest.warns(bridle.UncheckedWarning):
-        old = bridle.Session.load(tmp_path / "old.npz")
-    with pytest.raises(InputError, match="balances"):
-        _ = old.balances
-    assert "Average" not in old.report()
-    old.observe(f=0.0, df=[1.0, 0.0], g=0.5, dg=[0.0, 1.0])
-    old.save(tmp_path / "old.npz")
-    assert bridle.Session.load(tmp_path / "old.npz").ccv == old.ccv == 1.0
 
 
 # --- the cap --------------------------------------------------------------------------------------------------------------------------

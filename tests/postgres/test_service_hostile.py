@@ -86,7 +86,7 @@ ODD = [
     [], [[]], [[], []], [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], [[1.0], [2.0]], [None, None], [1.0, None], ["1", "2"], {}, {"a": 1},
     [[[1.0, 2.0]]], [1e200, 1e200],
 ]  # fmt: skip
-FIELDS = ("f", "df", "g", "dg", "modulus", "ticket", "partial", "context", "played", "key", "pay", "surplus", "__class__")
+FIELDS = ("f", "df", "g", "dg", "modulus", "ticket", "played", "key", "pay", "surplus", "__class__")
 
 
 def hostile(rng: random.Random) -> bytes:

@@ -67,8 +67,8 @@ def test_the_verbs_are_those_of_a_session(impatient):
             functions = {"cost": bridle.Affine(record["df"]), "constraints": [bridle.Affine(row, -0.1) for row in record["dg"]]}
             assert np.array_equal(remote.step(**functions), twin.step(**functions))
         else:
-            remote.observe(**record, context=t % 3)
-            twin.observe(**record, context=t % 3)
+            remote.observe(**record)
+            twin.observe(**record)
     assert (remote.rounds, remote.cost, remote.ccv) == (twin.rounds, twin.cost, twin.ccv)
     proof, own = remote.certificate(), twin.certificate()
     assert type(proof) is type(own)

@@ -176,20 +176,6 @@ def test_values_alone_are_what_they_are_in_python(served, name):
             remote.ask(points=n)
 
 
-def test_a_changed_domain_is_that_of_the_next_decision(served):
-    with bridle.Client(served.url) as client:
-        remote = client.create("smaller", "anytime", BOX)
-        for _ in range(3):
-            remote.observe(f=0.3, df=[1.0, 0.5, 0.0], g=0.1, dg=[-1.0, 0.25, 0.0])
-        remote.change_domain(bridle.Box(0.25, 1.0, dim=3))
-        for _ in range(3):
-            assert remote.facts()["x"] is None
-            x = remote.decide()
-            assert (x >= 0.25 - 1e-9).all()
-            assert remote.facts()["x"] == x.tolist()
-            remote.observe(f=0.3, df=[1.0, 0.5, 0.0], g=0.1, dg=[-1.0, 0.25, 0.0])
-
-
 def test_a_batch_is_its_events_one_by_one(served):
     rng = np.random.default_rng(5)
     records = [feedback(rng) for _ in range(20)]

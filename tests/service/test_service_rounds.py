@@ -166,7 +166,7 @@ def test_keys_in_header_and_body_must_agree(client, name):
     post(client, name, "observe", ROUND | {"key": ""}, 400)
 
 
-def test_late_feedback_comes_in_any_order_and_in_parts(client, name):
+def test_late_feedback_comes_in_any_order(client, name):
     create(client, name)
     twin = bridle.Session(bridle.policy("anytime", bridle.Box(-1.0, 1.0, dim=2)), most_constraints=1000)
     tickets = [post(client, name, "ask", {"key": f"ask {i}"}) for i in range(3)]
@@ -176,7 +176,7 @@ def test_late_feedback_comes_in_any_order_and_in_parts(client, name):
     record = next(records(1))
     post(client, name, "observe", record | {"ticket": tickets[2]["ticket"]})
     twin.observe(**record, ticket=mine[2])
-    half = {"f": record["f"], "df": record["df"], "partial": True}
+    half = {"f": record["f"], "df": record["df"]}
     first = post(client, name, "observe", half | {"ticket": tickets[0]["ticket"]})
     assert post(client, name, "observe", half | {"ticket": tickets[0]["ticket"]}) == first, "a ticket is an identity"
     twin.observe(**half, ticket=mine[0])
@@ -337,7 +337,6 @@ def test_changes_and_rounds_given_up_that_come_again_are_answered_as_at_first(cl
         ("limits", {"limit": "latency", "offset": 0.5, "key": "tighter"}),
         ("budget", {"gate": "march", "budget": 12.0, "key": "more"}),
         ("forget", {"ticket": post(client, name, "ask", {})["ticket"]}),
-        ("limits", {"domain": {"kind": "box", "low": 0.0, "high": 1.0, "dim": 2}, "key": "smaller"}),
     ]
     first = [post(client, name, *each) for each in asked]
     post(client, name, "decide", {})
@@ -348,13 +347,13 @@ def test_changes_and_rounds_given_up_that_come_again_are_answered_as_at_first(cl
     before = state_of(client, name)
     assert [post(client, name, *each) for each in asked] == first
     assert first[1]["left"] == 12.0
-    assert [each["round"] for each in (first[0], *first[2:])] == [0, 0, 0]
+    assert [first[0]["round"], first[2]["round"]] == [0, 0]
     assert state_of(client, name) == before
     assert before["facts"]["round"] == 1
     assert "was used before" in post(client, name, "limits", {"limit": "latency", "offset": 9.0, "key": "tighter"}, 409)["error"]
     post(client, name, "budget", {"gate": "march", "budget": 12.0, "key": "tighter"}, 409)
     notes = [each["what"] for each in client.get("/v1/audit").json()["audit"] if each["session"] == name]
-    assert sum("asked again" in note for note in notes) == 3
+    assert sum("asked again" in note for note in notes) == 2
     post(client, name, "decide", {})  # 0.25 still holds
     violated = client.get(f"/v1/sessions/{name}").json()["violations"][0]
     post(client, name, "observe", ROUND)

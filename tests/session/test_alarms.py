@@ -71,14 +71,6 @@ def test_a_theorem_that_the_counter_contradicts_is_not_quoted(monkeypatch):
     assert session.bound().soft is None
 
 
-def test_constraints_that_came_before_their_costs_count_in_the_promise():
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
-    ticket = session.ask()
-    session.observe(g=0.5, dg=np.array([1.0, 0.0]), ticket=ticket, partial=True)
-    assert session.ccv == 0.5
-    assert session.bound().ccv >= 0.5
-
-
 def test_what_an_alarm_ends_is_decided_by_its_flags_alone():
     """The same words with and without the flag: only the flag counts."""
     words = "no bound holds; no action satisfies every constraint"

@@ -462,7 +462,7 @@ def test_certificates_are_saved_and_go_on_bit_for_bit(contradictory, tmp_path):
     def feed(session, part):
         for c, a, b in part:
             x = session.decide()
-            session.observe(float(c @ x), c, float(a @ x + b), a, context="always" if b < -2.0 else None)
+            session.observe(float(c @ x), c, float(a @ x + b), a)
 
     feed(whole, stream)
     feed(half, stream[:150])
@@ -478,28 +478,6 @@ def test_certificates_are_saved_and_go_on_bit_for_bit(contradictory, tmp_path):
     with np.load(tmp_path / "b.npz") as b, np.load(tmp_path / "c.npz") as c:
         assert b.files == c.files
         assert all(b[name].tobytes() == c[name].tobytes() for name in b.files)
-
-
-def test_a_file_from_before_certificates_still_loads(tmp_path):
-    session = bridle.Session(make("sinha2024", bridle.Ball(2), 1.0, 100))
-    for _ in range(5):
-        session.observe(0.1, [1.0, 0.0], 0.1, [0.0, 1.0])
-    session.save(tmp_path / "a.npz")
-    header, arrays = contents(tmp_path / "a.npz")
-    arrays = {key: value for key, value in arrays.items() if not key.startswith(("ledger.", "desk."))}
-    del header["session"]
-    put_together(tmp_path / "old.npz", {**header, "schema": 1}, arrays, seal=False)
-    with pytest.warns(bridle.UncheckedWarning):
-        old = bridle.Session.load(tmp_path / "old.npz")
-    assert old.rounds == 5
-    assert old.decide().tobytes() == session.decide().tobytes()
-    old.observe(0.1, [1.0, 0.0], 0.1, [0.0, 1.0])
-    found = old.certificate()
-    assert (found.rounds, found.since, found.violated) == (6, 5, 1)
-    assert found.bound.regret is None
-    assert "The first 5 were observed before certificates were kept" in old.report()
-    old.save(tmp_path / "new.npz")
-    assert flat(bridle.Session.load(tmp_path / "new.npz").certificate()) == flat(found)
 
 
 @pytest.mark.parametrize("name", ["ledger.0.c", "ledger.cuts.normals", "desk.numbers", "desk.copies", "desk.shared"])
@@ -621,97 +599,6 @@ def test_on_a_feasible_stream_nothing_is_alarming(policy):
         session.observe(float(block.cost.a[t] @ x), block.cost.a[t], float(a @ x + b), a)
 
     assert alarms(session, 600, record) == []
-
-
-# The functions of a step are asked again in rounds 64, 128, ...
-WRONG = {
-    "gradient twice too long": ((lambda x: float(x[0]), lambda x: np.array([2.0, 0.0])), bridle.GradientWarning),
-    "gradient of the wrong sign": ((lambda x: float(x[1]), lambda x: np.array([0.0, -1.0])), bridle.GradientWarning),
-    "not convex": ((lambda x: -float(x @ x), lambda x: -2.0 * x), bridle.GradientWarning),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("what", ["cost", "constraint"])
-def test_functions_whose_gradients_do_not_fit_are_found(name, what):
-    function, kind = WRONG[name]
-    right = bridle.Affine([0.1, 0.2], -5.0)
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)), x1=[0.3, 0.2])
-    found = alarms(session, 130, lambda s, t: s.step(function if what == "cost" else right, [right if what == "cost" else function]))
-    found = [w for w in found if not isinstance(w, bridle.InfeasibleWarning)]  # which wrong gradients may also look like
-    assert [type(w) for w in found] == [kind]
-    assert found[0].observed < found[0].expected
-    assert found[0].round in (64, 128)
-
-
-def test_noisy_functions_are_found():
-    rng = np.random.default_rng(0)
-    noisy = (lambda x: float(x[0]) - 3.0 + 0.1 * rng.standard_normal(), lambda x: np.array([1.0, 0.0]))
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)))
-    (warning,) = alarms(session, 200, lambda s, t: s.step(bridle.Affine([0.1, 0.2]), [noisy]))
-    assert isinstance(warning, bridle.NoiseWarning)
-    assert "constraints[0]" in str(warning)
-    assert warning.first != warning.second
-
-
-def test_good_functions_raise_no_alarm():
-    """One that refuses to be asked again is left alone."""
-    refused = 0
-
-    def shy(x):
-        nonlocal refused
-        if not np.array_equal(x, session.decide()):
-            refused += 1
-            raise RuntimeError("only where it is played")
-        return float(np.abs(x).sum()) - 3.0
-
-    session = bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=2)))
-    limits = [(shy, lambda x: np.sign(x)), bridle.Affine(np.eye(2), [-2.0, -2.0]), bridle.Quadratic(1.0, center=[0.1, 0.2], offset=-5.0)]
-    cost = bridle.Quadratic(2.0, center=[0.5, -0.5])
-    assert alarms(session, 130, lambda s, t: s.step(cost, limits)) == []
-    assert refused == 2
-
-
-def test_a_function_that_says_it_is_not_convex_is_not_asked_to_be():
-    function, _ = WRONG["not convex"]
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)), x1=[0.3, 0.2])
-    assert alarms(session, 130, lambda s, t: s.step(bridle.Callable(*function, convex=False))) == []
-
-
-def test_records_of_one_context_must_be_of_one_convex_function():
-    good = bridle.Quadratic(2.0, center=[0.3, -0.2])
-
-    def record(value, grad, limit):
-        return lambda s, t: s.observe(value(s.decide()), grad(s.decide()), *limit(s.decide()), context="same")
-
-    quiet = lambda x: (float(x[0]) - 2.0, [1.0, 0.0])  # noqa: E731
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)))
-    assert alarms(session, 40, record(lambda x: float(good.value(x)), good.grad, quiet)) == []
-    (warning,) = alarms(session, 40, record(lambda x: float(good.value(x)) - 0.5, good.grad, quiet))
-    assert isinstance(warning, bridle.GradientWarning)
-    assert "the cost" in str(warning)
-    rng = np.random.default_rng(0)
-    noisy = lambda x: (float(x[0]) - 2.0 + 0.1 * rng.standard_normal(), [1.0, 0.0])  # noqa: E731
-    (warning,) = alarms(session, 40, record(lambda x: float(good.value(x)) - 0.5, good.grad, noisy))
-    assert isinstance(warning, bridle.NoiseWarning)
-    assert "constraint 0" in str(warning)
-    assert "hard limits" in str(warning)
-    for bad in (1.5, None.__class__, [1], True):
-        with pytest.raises(bridle.InputError, match="context must be"):
-            session.observe(0.0, [0.0, 0.0], context=bad)
-
-
-def test_contexts_are_saved_and_only_the_last_ones_are_kept(tmp_path):
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)))
-    for i in range(100):
-        session.observe(0.0, [0.0, 1.0], context=i)
-    assert len(session._contexts.last) == 64
-    session.save(tmp_path / "a.npz")
-    loaded = bridle.Session.load(tmp_path / "a.npz")
-    assert list(loaded._contexts.last) == list(session._contexts.last)
-    (warning,) = alarms(loaded, 1, lambda s, t: s.observe(9.0, [0.0, 1.0], context=99))
-    assert isinstance(warning, bridle.NoiseWarning)
-    assert alarms(bridle.Session.load(tmp_path / "a.npz"), 1, lambda s, t: s.observe(9.0, [0.0, 1.0], context=3)) == []
 
 
 def test_nothing_ever_comes_out_of_decide():

@@ -275,7 +275,6 @@ def act(session: bridle.Session, action: str, t: int, folder: Path) -> bridle.Se
         "lists": lambda: session.observe(1, df.tolist(), g[:1].tolist(), A[:1].tolist()),
         "cost": lambda: session.observe(f, df),
         "limit": lambda: session.observe(g=g[0], dg=A[0]),
-        "context": lambda: session.observe(f, df, g[0], A[0], context="same"),
         "modulus": lambda: session.observe(f, df, g[0], A[0], modulus=0.5),
         "ask": session.ask,
         "late": lambda: None if waiting is None else session.observe(f, df, g[0], A[0], ticket=waiting),
@@ -291,7 +290,7 @@ def act(session: bridle.Session, action: str, t: int, folder: Path) -> bridle.Se
 @given(
     st.lists(
         st.sampled_from(
-            ["plain", "plain", "plain", "several", "lists", "cost", "limit", "context", "ask", "late", "forget", "read", "save", "modulus"]
+            ["plain", "plain", "plain", "several", "lists", "cost", "limit", "ask", "late", "forget", "read", "save", "modulus"]
         ),
         min_size=5,
         max_size=80,

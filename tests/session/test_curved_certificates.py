@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -199,8 +198,7 @@ def test_the_modulus_of_late_feedback_counts_at_its_own_decision():
     session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2)))
     first = session.ask()
     session.observe(f=0.0, df=[1.0, 0.0])
-    session.observe(f=0.0, df=[0.0, 1.0], modulus=2.0, ticket=first, partial=True)
-    session.observe(g=-1.0, dg=[0.0, 1.0], ticket=first, partial=True)
+    session.observe(f=0.0, df=[0.0, 1.0], g=-1.0, dg=[0.0, 1.0], modulus=2.0, ticket=first)
     curved = session._settled().ledger.complete().curved
     assert curved.modulus == 2.0
     np.testing.assert_allclose(curved.pull, 2.0 * first.x)
@@ -239,20 +237,6 @@ def test_moduli_are_saved_with_the_open_batch(rounds, tmp_path):
     assert loaded.certificate().json() == whole.certificate().json()
 
 
-def test_files_from_before_moduli_were_kept_load_without_them(tmp_path):
-    session = bridle.Session(bridle.policy("adagrad", bridle.Ball(1)), x1=[1.0])
-    curved(session, 1.0, [-1.0])
-    session.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:
-        arrays = {key: file[key] for key in file.files if not key.startswith("ledger.curved.") and key != "ledger.open.moduli"}
-    header = json.loads(str(arrays.pop("header")))
-    header.pop("digest", None)
-    np.savez(tmp_path / "old.npz", header=np.array(json.dumps(header)), **arrays)
-    old = bridle.Session.load(tmp_path / "old.npz")
-    assert session.certificate().regret_any == pytest.approx(2.0, abs=1e-7)
-    assert old.certificate().regret_any == pytest.approx(4.0, abs=1e-7)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -265,7 +249,7 @@ def test_damaged_moduli_are_refused(name, value):
     ledger.take(Feedback(np.zeros(2), 0.0, np.ones(2), np.zeros(1), np.zeros((1, 2)), 1.0), 1)
     arrays, facts = ledger.saved()
     fresh = Ledger(bridle.Ball(2), 2)
-    fresh.restore({key: np.asarray(each, dtype=float) for key, each in arrays.items()}, facts)
+    fresh.restore({key: np.asarray(each, dtype=float) for key, each in arrays.items()}, facts, 1)
     assert fresh.complete().curved.modulus == 1.0
     with pytest.raises(ValueError, match=name.partition(".")[0]):
-        Ledger(bridle.Ball(2), 2).restore({key: np.asarray(each, dtype=float) for key, each in {**arrays, name: value}.items()}, facts)
+        Ledger(bridle.Ball(2), 2).restore({key: np.asarray(each, dtype=float) for key, each in {**arrays, name: value}.items()}, facts, 1)

@@ -1,4 +1,4 @@
-"""What is changed on the way is in the journal, and what is proved afterwards is true: limits that move, shares, a part of the domain."""
+"""What is changed on the way is in the journal, and what is proved afterwards is true: limits that move, and shares."""
 
 from __future__ import annotations
 
@@ -85,15 +85,6 @@ def test_a_change_that_makes_no_sense_is_refused(given, said, tmp_path):
         assert session.changes == ()
 
 
-def test_a_context_means_other_functions_once_a_limit_has_moved(tmp_path):
-    with rebuilt(opened(tmp_path)) as session:
-        x = session.decide()
-        session.observe(**record(0, x), context="monday")
-        session.change_limit(0, offset=0.25)
-        session.observe(**record(0, session.decide()), context="monday")  # else it would be an alarm: another value at an equal slope
-        assert session.certificate().alarms == ()
-
-
 # --- limits on how often ------------------------------------------------------------------------------------------------------------------
 
 
@@ -158,75 +149,3 @@ def test_limits_whose_share_stays_keep_their_counts():
     assert state.counted.tolist() == [16.0, 0.0]
     assert state.units.tolist() == [4.0, 4.0]  # 7/10 of a violation is 3.5/5, rounded up
     assert state.raised.tolist() == [0.0, 4.0]
-
-
-# --- the domain ---------------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["anytime", "soft", "adagrad"])
-def test_decisions_stay_in_the_part_of_the_domain_that_is_left(name, tmp_path):
-    session = rebuilt(opened(tmp_path, name))
-    small, seen = bridle.Box([-1.0, -1.0], [0.25, 0.0]), []
-    for t in range(40):
-        if t == 10:
-            session.change_domain(small)
-        if t == 30:
-            session.change_domain(BOX)
-        x = session.decide()
-        assert np.array_equal(session.decide(), x)  # asked again in the same round
-        assert BOX.contains(x, 1e-9)
-        assert t < 10 or t >= 30 or small.contains(x, 1e-9)
-        seen.append(x)
-        session.observe(**record(t, x))
-    assert max(x[1] for x in seen[30:]) > 0.1  # it is whole again
-    proof = session.certificate()
-    best = np.array([0.25, 0.0])  # of the actions that lie in every domain there was
-    cost = sum(float(record(t, best)["df"] @ best) for t in range(40))
-    assert proof.regret is None or session.cost - cost <= proof.regret + 1e-9
-    crash(session)
-    with bridle.Session.open(url_of(tmp_path), "run") as again:
-        assert again.rounds == 40
-        assert [each["planes"] is None for each in again.changes] == [False, True]
-
-
-def test_the_first_decision_in_another_domain_is_made_before_it_is_observed(tmp_path):
-    with opened(tmp_path) as session:
-        x = session.decide()
-        session.observe(**record(0, x))
-        old = session.decide()
-        session.change_domain(bridle.Box([-1.0, -1.0], [-0.5, 1.0]))
-        with pytest.raises(bridle.InputError, match=r"decide must be called in this round before observe.*played="):
-            session.observe(**record(1, old))
-        new = session.decide()
-        assert new[0] <= -0.5 + 1e-9
-        session.observe(**record(1, old), played=old)  # what was played after all
-        assert session.rounds == 2
-        ticket = session.ask()
-        assert ticket.x[0] <= -0.5 + 1e-9
-        both = session.decide(known=([[0.0, 1.0]], [-0.75]))
-        assert both[0] <= -0.5 + 1e-9
-        assert both[1] <= -0.75 + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("domain", "said"),
-    [
-        (bridle.Box(-2.0, 1.0, dim=2), "domain must lie in the domain that the session was made with"),
-        (bridle.Ball(2), "domain must be bounded by planes"),
-        (bridle.Box(0.0, 1.0, dim=3), "domain must have dimension 2, not 3"),
-        (3.0, "domain must be a domain"),
-    ],
-)
-def test_another_domain_must_be_a_part_of_the_first(domain, said, tmp_path):
-    with opened(tmp_path) as session:
-        with pytest.raises(bridle.InputError, match=said):
-            session.change_domain(domain)
-        assert session.durable == (0, 0)
-
-
-def test_a_part_of_a_ball_is_shown_to_be_one(tmp_path):
-    side = 1.0 / np.sqrt(20.0)
-    with opened(tmp_path, domain=bridle.Ball(20)) as session:
-        session.change_domain(bridle.Box(-side, side, dim=20))
-        with pytest.raises(bridle.InputError, match="must lie in the domain"):
-            session.change_domain(bridle.Box(-side, 1.01 * side, dim=20))

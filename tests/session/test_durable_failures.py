@@ -18,8 +18,7 @@ import bridle
 from bridle.core import InputError
 from bridle.database import Fenced, StoreError
 from helpers.durable_runs import assert_same, crash, everything, journal, url_of
-from helpers.extent import WHOLE
-from helpers.interrupts import Interrupt, Tripwire, alarms
+from helpers.interrupts import Interrupt, alarms
 from helpers.sessions import play_random_stream
 
 RECORD = {"f": 0.3, "df": [1.0, 0.0], "g": 0.1, "dg": [0.0, 1.0]}
@@ -205,130 +204,6 @@ def test_a_session_that_was_taken_over_answers_no_more(session, tmp_path):
     other.close()
 
 
-def test_groups_are_durable_after_flush_and_reading_waits_for_it(tmp_path):
-    policy = bridle.policy("anytime", bridle.Ball(2))
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, commit="group", window=60.0)
-    for _ in range(50):
-        session.decide()
-        session.observe(**RECORD)
-    assert session.durable == (0, 50)  # nothing yet: the window is a minute
-    session.flush()
-    assert session.durable == (50, 50)
-    session.observe(**RECORD)
-    assert session.certificate().rounds == 51
-    assert session.durable == (51, 51)
-    session.observe(**RECORD)
-    session.close()
-    with bridle.Session.open(url_of(tmp_path), "run") as session:
-        assert session.rounds == 52
-        assert_same(plain_after(52), session)
-
-
-def test_a_group_comes_by_itself_within_its_window(tmp_path):
-    with bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group") as session:
-        session.observe(**RECORD)
-        for _ in range(1000):
-            if session.durable == (1, 1):
-                break
-            threading.Event().wait(0.01)
-        assert session.durable == (1, 1)
-
-
-def test_a_group_that_fails_is_told_of_once_and_undone(tmp_path):
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
-    session.observe(**RECORD)
-    session.flush()
-    Failing(session, StoreError("no space left"), after=False)
-    for _ in range(3):
-        session.observe(**RECORD)
-    with pytest.raises(StoreError, match="no space left"):
-        session.flush()
-    assert session.rounds == 1
-    session.observe(**RECORD)
-    session.close()
-    with bridle.Session.open(url_of(tmp_path), "run") as session:
-        assert_same(plain_after(2), session)
-
-
-def test_a_call_that_fails_takes_nothing_of_its_group(tmp_path):
-    """A lone surrogate cannot be written down, which is noticed only after the round was applied in memory."""
-    session = bridle.Session.open(
-        url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0,
-        gates={"money": bridle.Gate(100.0)},
-    )  # fmt: skip
-    for t in range(5):
-        for _ in range(4):
-            session.observe(**RECORD, pay={"money": 1.0})
-        with pytest.raises(UnicodeEncodeError):
-            session.observe(**RECORD, context="\ud800")
-        session.observe(**RECORD)
-        assert session.durable[1] == 9 * (t + 1)
-    assert (session.rounds, session.gate("money").left) == (25, 80.0)
-    assert_same(plain_after(25), session)
-    session.close()
-    with bridle.Session.open(url_of(tmp_path), "run") as session:
-        assert (session.rounds, session.gate("money").left) == (25, 80.0)
-
-
-def test_closing_after_a_failed_call_tells_that_its_group_was_refused(tmp_path, monkeypatch):
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
-    session.observe(**RECORD)
-    with pytest.raises(UnicodeEncodeError):
-        session.observe(**RECORD, context="\ud800")
-
-    def full(*_):
-        raise StoreError("the disk is full")
-
-    monkeypatch.setattr(session._core.store, "append", full)
-    with pytest.raises(StoreError, match="the disk is full"):
-        session.close()
-
-
-def test_a_call_that_is_broken_off_anywhere_takes_nothing_of_its_group(tmp_path):
-    kept, plain = RECORD | {"g": -0.1}, bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
-    session.observe(**kept)
-    counting = Tripwire(0)
-    counting(lambda: session.observe(**kept))
-    rounds, broken = 2, 0
-    for at in range(1, counting.steps, max(1, counting.steps // (600 if WHOLE else 60))):
-        session.observe(**kept)
-        session.observe(**kept)
-        broken += Tripwire(at)(lambda: session.observe(**kept)) is not None
-        session.observe(**kept)
-        now = session.rounds
-        assert now - rounds in (3, 4), f"bytecode {at}"
-        rounds = now
-    assert broken > 40
-    for _ in range(rounds):
-        plain.observe(**kept)
-    assert_same(plain, session)
-    session.close()
-
-
-def test_a_signal_that_raises_takes_nothing_of_a_group(tmp_path):
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
-    session.observe(**RECORD)
-
-    rng, acknowledged, broken = np.random.default_rng(0), 1, 0
-    with alarms() as set_timer:
-        for _ in range(100):
-            try:
-                set_timer(float(rng.uniform(1e-6, 1e-3)))
-                for _ in range(20):
-                    session.observe(**RECORD)
-                    acknowledged += 1
-                set_timer(0.0)
-            except Interrupt:
-                broken += 1
-    assert broken > 10
-    assert acknowledged <= session.rounds <= acknowledged + broken
-    rounds = session.rounds
-    session.close()
-    with bridle.Session.open(url_of(tmp_path), "run") as session:
-        assert_same(plain_after(rounds), session)
-
-
 class Slow:
     """A gradient whose first conversion is broken off, as by a signal's handler that raises."""
 
@@ -342,25 +217,21 @@ class Slow:
         return np.array([1.0, 0.0])
 
 
-@pytest.mark.parametrize("commit", ["each", "group"])
-def test_an_event_that_could_not_be_written_down_with_its_key_does_not_count(tmp_path, commit):
+def test_an_event_that_could_not_be_written_down_with_its_key_does_not_count(tmp_path):
     policy, gates = bridle.policy("anytime", bridle.Ball(2)), {"ads": bridle.Gate(10.0)}
-    with bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates, commit=commit) as session:
+    with bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates) as session:
         for df in (Slow(), [1.0, 0.0], [1.0, 0.0]):
             with pytest.raises(InputError, match="df") if isinstance(df, Slow) else nullcontext():
                 session.observe(f=1.0, df=df, pay={"ads": 4.0}, key="order 1")
         assert (session.rounds, session.gate("ads").spent) == (1, 4.0)
 
 
-@pytest.mark.parametrize("commit", ["each", "group"])
-def test_a_signal_while_a_commit_waits_leaves_no_transaction_open(tmp_path, commit):
+def test_a_signal_while_a_commit_waits_leaves_no_transaction_open(tmp_path):
     """What is acknowledged later must not be part of a transaction that nobody commits."""
     policy, gates = bridle.policy("anytime", bridle.Ball(2)), {"ads": bridle.Gate(10.0)}
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates, commit=commit, window=60.0)
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, gates=gates)
     session.observe(**RECORD)
     paid = partial(session.observe, **RECORD, pay={"ads": 1.0})
-    if commit == "group":
-        paid()  # and is in no transaction before `flush`
     with closing(sqlite3.connect(tmp_path / "run.db", isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         end = threading.Timer(0.4, other.execute, ["ROLLBACK"])
@@ -368,44 +239,15 @@ def test_a_signal_while_a_commit_waits_leaves_no_transaction_open(tmp_path, comm
         with alarms() as set_timer:
             set_timer(0.2)
             with pytest.raises(Interrupt):
-                (session.flush if commit == "group" else paid)()
+                paid()
         end.join()
     for _ in range(3):
         session.observe(**RECORD)
-    session.flush()
     rounds, spent = session.rounds, session.gate("ads").spent
     crash(session)
     with bridle.Session.open(url_of(tmp_path), "run") as session:
         assert (session.rounds, session.gate("ads").spent) == (rounds, spent)
         assert rounds == 4 + round(spent)
-
-
-@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "with keys"])
-@pytest.mark.parametrize("place", ["append", "committed"])
-def test_what_comes_after_an_interrupted_flush_is_not_lost(tmp_path, monkeypatch, place, keyed):
-    """The group is on the disk, and nobody has noted it: the next one begins with it."""
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), commit="group", window=60.0)
-    keys = iter([f"k{i}" for i in range(5)] if keyed else [None] * 5)
-    for _ in range(3):
-        session.observe(**RECORD, key=next(keys))
-    if place == "append":
-        Failing(session, KeyboardInterrupt(), after=True)
-    else:
-        monkeypatch.setattr(session._core, "committed", lambda seq: signal.raise_signal(signal.SIGINT))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            session.flush()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    monkeypatch.undo()
-    for _ in range(2):
-        session.observe(**RECORD, key=next(keys))
-    session.flush()
-    assert session.durable == (5, 5)
-    session.close()
-    with bridle.Session.open(url_of(tmp_path), "run") as session:
-        assert_same(plain_after(5), session)
 
 
 def test_threads_wait_for_each_other(session):
@@ -449,9 +291,9 @@ def test_a_call_from_inside_of_a_call_is_refused(session):
 SCRIPT = """
 import sys, warnings, numpy as np, bridle
 warnings.simplefilter("ignore")
-url, engine, commit = sys.argv[1:]
+url, engine = sys.argv[1:]
 policy = bridle.policy("anytime", bridle.Ball(3))
-session = bridle.Session.open(url, "run", policy=policy, engine=engine, commit=commit, snapshot_every=25, wait=20.0,
+session = bridle.Session.open(url, "run", policy=policy, engine=engine, snapshot_every=25, wait=20.0,
                               gates={"money": bridle.Gate(100.0)})
 while True:
     t = session.rounds
@@ -472,7 +314,7 @@ def test_killed_again_and_again_it_goes_on_where_it_was(tmp_path):
     acknowledged = 0
     for kill in range(3):
         process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, url_of(tmp_path), "python", "each"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+            [sys.executable, "-c", SCRIPT, url_of(tmp_path), "python"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
         )
         first, last = True, acknowledged
         for line in process.stdout:

@@ -284,22 +284,6 @@ def test_a_theorem_whose_proof_the_run_contradicts_is_void(monkeypatch):
     assert "no action satisfies every constraint" in found.bound.why
 
 
-def test_constraints_that_the_policy_still_waits_for_are_allowed_for():
-    """A round whose constraint has come and whose cost has not is in the sum of squares, and not in the policy's."""
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
-    first = session.ask()
-    session.observe(g=0.5, dg=[0.0, 1.0], ticket=first, partial=True)
-    other = session.ask()
-    session.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0], ticket=other)
-    found = session.certificate()
-    (copy,) = session._settled().played
-    assert found.squared == pytest.approx(0.25)
-    assert (
-        found.squared_bound
-        == session._parts.record.certified_squares(copy.state, 1.0, session._settled().gain(session._settled().ledger.complete())) + 4.0
-    )
-
-
 # --- the sum of all violated rounds ---------------------------------------------------------------------------------------------------
 
 

@@ -98,24 +98,3 @@ def test_one_constraint_is_a_number_too():
     session.observe(f=0.0, df=np.ones(3), g=0.2, dg=np.ones(3))
     with pytest.raises(InputError, match="g must hold 1 constraint value, not 2"):
         session.observe(**next(records(1, 2)))
-
-
-def test_parts_that_wait_have_told_it(tmp_path):
-    """A round whose constraints came before its cost, or another copy of the policy, says how many the rest must have."""
-    session = bridle.Session(bridle.policy("soft", BALL))
-    first, second, third = (session.ask() for _ in range(3))
-    session.observe(ticket=first, g=[0.1, 0.2], dg=np.ones((2, 3)), partial=True)
-    for _ in range(2):
-        with pytest.raises(InputError, match="g must hold 2 constraint values, not 1"):
-            session.observe(ticket=second.id, df=np.ones(3), g=0.1, dg=np.ones(3))
-        session.save(tmp_path / "waiting.npz")
-        session = bridle.Session.load(tmp_path / "waiting.npz")
-    session.observe(ticket=second.id, df=np.ones(3), g=[0.1, 0.1], dg=np.ones((2, 3)))
-    session.observe(ticket=first.id, df=np.ones(3))
-    session.observe(ticket=third.id, df=np.ones(3))
-    session.save(tmp_path / "copies.npz")
-    other = bridle.Session.load(tmp_path / "copies.npz")
-    for each in (session, other):
-        each.observe(f=0.1, df=np.ones(3), g=[0.3, -0.1], dg=np.eye(3)[:2])
-    np.testing.assert_array_equal(session.decide(), other.decide())
-    assert session.price.shape == other.price.shape == (2,)

@@ -111,7 +111,7 @@ def test_a_batch_of_just_three_megabytes_is_read_at_once():
 
 def test_a_new_ledger():
     fresh = disk()
-    assert (fresh.since, fresh.patience, fresh.idle, fresh.sure, fresh.conflict, fresh.rounds_read) == (0, 1, 0, True, None, 0)
+    assert (fresh.patience, fresh.idle, fresh.sure, fresh.conflict, fresh.rounds_read) == (1, 0, True, None, 0)
     assert (fresh.open, fresh.k, fresh.waiting, fresh.busy, fresh.stirred, fresh.at_rest) == (0, 0, 0, False, False, True)
     np.testing.assert_array_equal(fresh.witness, MIDDLE)
     fresh.witness[:] = 0.0

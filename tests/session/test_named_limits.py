@@ -87,27 +87,6 @@ def test_an_alarm_of_a_limit_that_stays_violated_names_it():
     assert (stuck[0].limit, stuck[0].name) == (1, "spend")
 
 
-def test_a_doubt_names_the_limit():
-    session = bridle.Session(bridle.policy("anytime", BALL), names=NAMES)
-    rows = np.zeros((2, 2))
-    session.observe(f=0.0, df=[0.0, 0.0], g=[-1.0, -0.1], dg=rows, context="the same")
-    with pytest.warns(bridle.NoiseWarning, match="spend has two values in the same place"):
-        session.observe(f=0.0, df=[0.0, 0.0], g=[-1.0, -0.2], dg=rows, context="the same")
-
-
-def step_on(session, rounds, *limits):
-    for _ in range(rounds):
-        session.step(bridle.Affine([1.0, 0.0]), limits)
-
-
-def test_a_function_that_is_asked_again_is_called_by_the_name_of_its_limit():
-    turns = iter(range(10**4))
-    noisy = (lambda x: 0.1 * (next(turns) % 2) - 5.0, lambda x: [0.0, 0.0])
-    session = bridle.Session(bridle.policy("anytime", BALL), names=NAMES)
-    with pytest.warns(bridle.NoiseWarning, match="^spend has two values"):
-        step_on(session, 300, bridle.Affine([1.0, 0.0], -9.0), noisy)
-
-
 # --- how many ---------------------------------------------------------------------------------------------------------------------------
 
 

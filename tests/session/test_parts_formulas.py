@@ -77,15 +77,6 @@ def parts_of(session: bridle.Session, configured: Any = None) -> SessionParts:
     return parts if configured is None else parts._replace(configured=configured)
 
 
-def waiting(session: bridle.Session, cost: bool, limits: bool) -> None:
-    """One more round that has begun, of which a part has come."""
-    ticket = session.ask()
-    if cost:
-        session.observe(f=0.0, df=[0.0, 4.0], ticket=ticket, partial=True)
-    if limits:
-        session.observe(g=0.75, dg=[1.0, 0.0], ticket=ticket, partial=True)
-
-
 # --- what is assumed --------------------------------------------------------------------------------------------------------------------
 
 
@@ -134,31 +125,25 @@ def test_the_longest_gradient_of_what_lipschitz_is_about():
 
 
 def test_what_an_action_can_gain():
-    """3 rounds of 3 u_1 on a disk of radius 2: 18. A cost of length 4 that waits for its constraints may hide 4 D; one that moves 36."""
+    """3 rounds of 3 u_1 on a disk of radius 2: 18; of an action that moves 36."""
     session = session_of(Proving())
     parts = parts_of(session)
     assert parts.gain(parts.ledger) == near(18.0)
     assert parts._replace(configured=Theorem(drift=1.0)).gain(parts.ledger) == near(36.0)
-    waiting(session, cost=True, limits=False)
-    waiting(session, cost=False, limits=True)
+    session.observe(f=0.0, df=[0.0, 4.0], ticket=session.ask())
     parts = parts_of(session)
-    assert parts.gain(parts.ledger) == near(2.0 * sqrt(9.0**2 + 4.0**2) + 4.0 * 4.0)
-    pool = session_of(Proving(), late="pool")
-    waiting(pool, cost=True, limits=False)
-    parts = parts_of(pool)
     assert parts.gain(parts.ledger) == near(2.0 * sqrt(9.0**2 + 4.0**2))
 
 
 def test_the_most_that_squares_can_be():
-    """The proof is asked with the sum of |grad f|^2 and the gain; D^2 = 16 more for every round whose constraints it has not used."""
+    """The proof is asked with the sum of |grad f|^2 and the gain; D^2 = 16 more for every round that was lost."""
     policy = Proving(squares=5.0)
     session = session_of(policy)
     parts = parts_of(session)
     assert parts.squared_bound(parts.ledger) == near(5.0)
     assert policy.asked[-1] == (near(27.0), near(18.0))
-    waiting(session, cost=False, limits=True)
-    waiting(session, cost=False, limits=True)
-    waiting(session, cost=True, limits=False)
+    session.forget(session.ask())
+    session.forget(session.ask())
     parts = parts_of(session)
     assert parts.squared_bound(parts.ledger) == near(5.0 + 2.0 * 16.0)
     for squares, expected in ((None, None), (nan, -inf), (inf, inf)):
@@ -189,7 +174,7 @@ def test_a_lost_round_adds_to_what_squares_can_be():
     session = session_of(Proving(squares=5.0))
     session.forget(session.ask())
     parts = parts_of(session)
-    assert tuple(parts.pending.lost) == (1, 1)
+    assert parts.pending.lost == 1
     assert parts.squared_bound(parts.ledger) == near(5.0 + 16.0)
 
 
@@ -217,11 +202,7 @@ def test_a_proof_may_be_beside_the_run_by_a_millionth():
     assert "squared distances add up to no number at all, while they are 0.75" in parts.absurd().text
     moving = parts._replace(configured=Theorem(drift=1.0))
     assert "or the diameter or the drift given is too small" in moving.absurd().text
-    late = parts_of(session_of(Proving(regret=-100.0)))
-    late.ledger.since = 1
-    assert late.absurd() is None
-    assert late.own_proof() == (None, None)
-    assert late._replace(ledger=None).absurd() is None
+    assert parts_of(session_of(Proving(regret=-100.0)))._replace(ledger=None).absurd() is None
 
 
 # --- charges ----------------------------------------------------------------------------------------------------------------------------
@@ -232,28 +213,15 @@ def test_what_a_dropped_round_may_add():
     session = session_of(Proving())
     assert parts_of(session).charge() == (0.0, 0.0, True)
     session.forget(session.ask())
-    second = session.ask()
-    session.observe(g=-1.0, dg=[0.0, 0.5], ticket=second, partial=True)
-    session.forget(second)
+    session.forget(session.ask())
     parts = parts_of(session)
-    assert tuple(parts.pending.lost) == (2, 1)
-    assert parts.charge() == (near(2 * 3.0 * 4.0), near(0.5 * 4.0), False)
-    for told, expected in ((5.0, (40.0, 20.0, True)), (1.0, (24.0, 4.0, True))):
+    assert parts.pending.lost == 2
+    assert parts.charge() == (near(2 * 3.0 * 4.0), near(2 * 0.5 * 4.0), False)
+    for told, expected in ((5.0, (40.0, 40.0, True)), (1.0, (24.0, 8.0, True))):
         assert parts._replace(configured=Theorem(lipschitz=told)).charge() == near(expected)
     only = parts._replace(configured=Theorem(lipschitz=5.0, only_limits=True))  # what was declared is about the constraints alone
-    assert only.charge() == (near(24.0), near(20.0), False)
+    assert only.charge() == (near(24.0), near(40.0), False)
     assert parts._replace(ledger=None).charge() == (0.0, 0.0, True)
-
-
-def test_a_charge_for_constraints_alone():
-    session = session_of(Proving())
-    ticket = session.ask()
-    session.observe(f=0.0, df=[3.0, 0.0], ticket=ticket, partial=True)
-    session.forget(ticket)
-    parts = parts_of(session)
-    assert tuple(parts.pending.lost) == (0, 1)
-    assert parts.charge() == (0.0, near(2.0), False)
-    assert parts._replace(configured=Theorem(lipschitz=5.0, only_limits=True)).charge() == (0.0, near(20.0), True)
 
 
 # --- the theorem ------------------------------------------------------------------------------------------------------------------------
@@ -300,7 +268,7 @@ def test_the_theorem_is_asked_with_what_was_told_and_what_was_seen():
 
 
 def test_the_bounds_of_copies_and_charges_add_up():
-    """Of two copies; a dropped round adds 3 D to regret and 2 to violation, and one whose cost is still to come its violation of 3/4."""
+    """Of two copies; a dropped round adds 3 D to regret and 2 to violation."""
     session = session_of(Proving())
     first, second = session.ask(), session.ask()
     for ticket in (second, first):
@@ -310,22 +278,12 @@ def test_the_bounds_of_copies_and_charges_add_up():
     found = bound_of(session, theorem)
     assert sorted(t for _, t in theorem.asked) == [1.0, 4.0]
     assert found == Bound(near(11.0 + 12.0), near(22.0 + 2.0), soft=near(33.0 + 2.0), why="so it is")
-    waiting(session, cost=False, limits=True)
     theorem = Theorem(Bound(10.0, 20.0, soft=30.0), Bound(1.0, None, soft=3.0))
     found = bound_of(session, theorem)
-    assert (found.ccv, found.soft) == (None, near(33.0 + 4.0 + 0.75))  # the slope of 1 is the steepest now
+    assert (found.ccv, found.soft) == (None, near(33.0 + 2.0))
     assert found.regret == near(23.0)
     none = bound_of(session, Theorem(Bound(None, 20.0)))
     assert (none.regret, none.soft) == (None, None)
-
-
-def test_the_violation_ahead_is_that_of_the_worst_constraint_of_each_round():
-    parts = parts_of(session_of(Proving()))
-    rounds = [None, [0.75, -2.0], [-3.0, -1.0], [0.25, 0.5]]
-    parts.pending.waiting = {i: SimpleNamespace(limits=None if g is None else SimpleNamespace(g=np.array(g))) for i, g in enumerate(rounds)}
-    assert parts._violation_ahead() == 0.75 + 0.5
-    parts.pending.late = "pool"  # then the policy has been told
-    assert parts._violation_ahead() == 0.0
 
 
 def test_no_bound_is_below_what_has_happened():
@@ -344,7 +302,7 @@ def test_no_bound_is_below_what_has_happened():
 def test_without_a_ledger_there_is_no_bound_and_nothing_contradicts_it():
     session = session_of(Proving())
     parts = parts_of(session, Theorem(Bound(1.0, 0.1)))._replace(ledger=None)
-    assert parts.bound(totals(session), 1) == Bound(why="not every round was certified, so the longest gradient is not known")
+    assert parts.bound(totals(session), 1) == Bound(why="no certificates are kept, so the longest gradient is not known")
     assert parts._contradicted(totals(session), Bound(1.0, 0.1)) is None
 
 
@@ -354,9 +312,7 @@ def test_the_words_of_a_theorem_that_does_not_apply():
     assert parts._void() == "the policy is not registered"
     parts = parts._replace(configured=theorem)
     assert parts._void() == ""
-    assert parts._replace(ledger=None)._void() == "not every round was certified, so the longest gradient is not known"
-    parts.ledger.since = 1
-    assert parts._void() == "not every round was certified, so the longest gradient is not known"
+    assert parts._replace(ledger=None)._void() == "no certificates are kept, so the longest gradient is not known"
     broken = parts_of(session_of(Proving(alarm=Alarm("out of order", voids_bound=True))), theorem)
     assert broken._void() == "out of order"
     absurd = parts_of(session_of(Proving(regret=-100.0)), theorem)
@@ -367,7 +323,7 @@ def test_the_words_of_a_theorem_that_does_not_apply():
     assert theorem.asked == []
 
 
-def test_late_feedback_is_allowed_for_as_many_rounds_as_was_told():
+def test_late_feedback_in_a_pool_ends_a_theorem_that_is_not_about_it():
     class Moving(Proving):
         def update(self, state: Any, feedback: Any) -> Any:
             return (state[0] + 0.01,)
@@ -379,11 +335,7 @@ def test_late_feedback_is_allowed_for_as_many_rounds_as_was_told():
     parts = parts_of(session, Theorem())
     assert parts.pending.astray
     assert (parts.own_regret(), parts.squared_bound(parts.ledger)) == (None, None)
-    assert parts._void() == "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-    outstanding = parts.pending.outstanding
-    assert parts._replace(configured=Theorem(delay=float(outstanding)))._void() == ""
-    words = f"{outstanding} other rounds were waiting, and the policy was made for {outstanding - 1}"
-    assert parts._replace(configured=Theorem(delay=outstanding - 1.0))._void() == words
+    assert parts._void() == "feedback came late, and the policy was not made for that (use late='copies')"
 
 
 def test_a_policy_that_learns_from_late_feedback_keeps_its_theorem():
@@ -392,16 +344,7 @@ def test_a_policy_that_learns_from_late_feedback_keeps_its_theorem():
     parts.pending.astray = 1
     assert parts._void() == ""
     unprepared = parts._replace(record=Proving())
-    assert unprepared._void() == "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-
-
-def test_a_file_too_old_to_tell_of_moduli_ends_bounds_that_rest_on_one():
-    parts = parts_of(session_of(Proving()), Theorem())
-    parts.pending.copies = [copy._replace(costs=None) for copy in parts.pending.copies]
-    assert (parts.pending.modulus, parts._void()) == (None, "")
-    parts.pending.modulus = 0.5
-    assert parts._void() == "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
-    assert parts._shown(parts.pending.copies[0]) == {}
+    assert unprepared._void() == "feedback came late, and the policy was not made for that (use late='copies')"
 
 
 # --- the certificate --------------------------------------------------------------------------------------------------------------------
@@ -410,7 +353,7 @@ def test_a_file_too_old_to_tell_of_moduli_ends_bounds_that_rest_on_one():
 def test_every_figure_of_a_certificate():
     session = session_of(Proving(regret=100.0, squares=5.0, price=lambda state: [0.5]))
     session.observe(f=2.0, df=[0.0, 0.0], g=-0.5, dg=[0.0, 0.5])
-    waiting(session, cost=False, limits=False)
+    session.ask()
     found = session.certificate()
     assert (found.rounds, found.since, found.pending, found.dropped) == (4, 0, 1, (0, 0))
     assert (found.cost, found.ccv, found.violated) == (2.0, near(0.75), 3)
@@ -420,7 +363,6 @@ def test_every_figure_of_a_certificate():
     assert (found.conflict, found.alarms, found.why) == (None, (), "")
     np.testing.assert_array_equal(found.price, [0.5])
     np.testing.assert_allclose(found.balance, [0.25])  # three times 1/4, less 1/2
-    assert parts_of(session).certificate(4, totals(session)._replace(signed=None), 1, {}).balance is None
     unpriced = session_of(Proving()).certificate()
     assert (unpriced.price, unpriced.balance) == (None, None)
     assert found.witness is not None

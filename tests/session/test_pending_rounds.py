@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import bridle
 from bridle.core import Feedback
-from bridle.session.late_feedback import SHARED, PendingRounds, Waiting
+from bridle.session.late_feedback import SHARED, PendingRounds
 
 START = np.array([0.1, 0.2])
 
@@ -108,22 +106,10 @@ def test_what_a_file_holds_is_taken_back():
     for _ in range(4):
         pending.ask()
     feed(pending, 2)
-    pending.waiting[3] = replace(pending.waiting[3], cost=violated(pending.waiting[3].x, 3))
     again = waiting_rounds()
     again.restore(pending.arrays(), [copy.state for copy in pending.copies])
-    assert (again.begun, again.lost, list(again.waiting), again.idle) == (4, [0, 0], [1, 3, 4], [1])
-    assert again.waiting[3].missing() == (False, True)
+    assert (again.begun, again.lost, list(again.waiting), again.idle) == (4, 0, [1, 3, 4], [1])
     for one, two in zip(pending.copies, again.copies, strict=True):
         assert (one.updates, one.steered) == (two.updates, two.steered)
         np.testing.assert_array_equal(one.x, two.x)
     np.testing.assert_array_equal(pending.ready.x, again.ready.x)
-
-
-def test_what_is_missing_of_a_round():
-    x = np.zeros(2)
-    cost, limits = Feedback(x, 1.0, np.ones(2), np.zeros(1), np.zeros((1, 2))), violated(x, 1)
-    waiting = Waiting(x, 0)
-    assert waiting.missing() == (True, True)
-    waiting = replace(waiting, cost=cost)
-    whole = waiting.seen(limits)
-    assert (whole.f, whole.g[0]) == (1.0, 0.3)

@@ -171,12 +171,12 @@ def test_the_work_of_a_domain_is_that_of_its_dimensions_at_least():
 
 
 def parts_of(late: str = "copies", slope: float = 0.5) -> SessionParts:
-    """A round on the unit disk that has begun, with a violation of 3/4, whose cost is to come, after one that was dropped."""
+    """A round on the unit disk with a violation of 3/4 and no cost, after one that was dropped."""
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), late=late)
     session.observe(f=0.0, df=[slope, 0.0], g=-0.5, dg=[0.0, 0.25])
     session.forget(session.ask())
     ticket = session.ask()
-    session.observe(g=0.75, dg=[0.0, 1.0], ticket=ticket, partial=True)
+    session.observe(g=0.75, dg=[0.0, 1.0], ticket=ticket)
     parts: SessionParts = session._settled().complete()
     return parts
 
@@ -185,19 +185,7 @@ def test_short_gradients_are_charged_as_they_are():
     assert parts_of().charge()[:2] == pytest.approx((0.5 * 2.0, 1.0 * 2.0))
 
 
-def test_only_copies_wait_for_the_costs_of_violations():
-    assert parts_of()._violation_ahead() == 0.75
-    assert parts_of("pool")._violation_ahead() == 0.0
-
-
 def test_a_session_without_a_domain_has_no_theorem():
     parts = parts_of()
-    totals: Any = SimpleNamespace(hard=np.zeros(1), signed=None)
+    totals: Any = SimpleNamespace(hard=np.zeros(1), signed=np.zeros(1))
     assert parts._replace(domain=None).bound(totals, 1) == Bound()
-
-
-def test_totals_without_signs_are_held_against_violation_alone():
-    """Old files did not keep the sums of the values themselves."""
-    totals: Any = SimpleNamespace(hard=np.array([3.0]), signed=None)
-    assert parts_of()._contradicted(totals, Bound(ccv=4.0, soft=1.0)) is None
-    assert parts_of()._contradicted(totals, Bound(ccv=2.0, soft=1.0)) is not None

@@ -1,55 +1,52 @@
-"""Save files that an earlier version wrote: they load, and go on as that version did."""
+"""Files of another version of the format are refused in one sentence, and stay as they are."""
 
 from __future__ import annotations
 
-import json
-import warnings
+import gzip
+import sqlite3
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import bridle
+from bridle.session import savefile
+from helpers.save_files import contents, edit, put_together
 
 SAVED = Path(__file__).parent / "saved"
-EXPECTED = json.loads((SAVED / "expected.json").read_text())
 
 
-@pytest.mark.compiles
-@pytest.mark.parametrize("name", EXPECTED)
-def test_a_file_of_an_earlier_version_loads_and_goes_on(name):
-    if name.endswith("numba"):
-        pytest.importorskip("numba")
-    expected, rng = EXPECTED[name], np.random.default_rng(100 + list(EXPECTED).index(name))
-    with pytest.warns(bridle.UncheckedWarning, match="has no digest") as warned:
-        session = bridle.Session.load(SAVED / f"{name}.npz")
-    assert [each.filename for each in warned] == [__file__]  # once, and it points here
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = {"rounds": session.rounds, "cost": session.cost, "ccv": session.ccv, "pending": session.pending}
-        assert found == {fact: expected[fact] for fact in found}
-        for _ in range(20):
-            x = session.decide()
-            a, A = rng.standard_normal(len(x)), rng.standard_normal((1, len(x)))
-            session.observe(f=float(a @ x), df=a, g=A @ x - 0.3, dg=A)
-    np.testing.assert_allclose(session.decide(), expected["decisions"], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(session.ccv, expected["ccv_after"], rtol=1e-9)
-    assert session.unchecked
-    *told, last = session.report().splitlines()
-    assert last.startswith("File: it was loaded from a file of an earlier version, without a digest")
-    feasible = [line for line in told if line.startswith("Feasible: ")]  # it may be found sooner than it was
-    assert [line for line in told if line not in feasible] == [
-        line for line in expected["report"].splitlines() if not line.startswith("Feasible: ")
-    ]
-    assert len(feasible) >= expected["report"].count("Feasible: ")
+def test_a_save_file_of_0_1_0_is_refused():
+    with pytest.raises(bridle.InputError, match=r"^cannot read .*anytime-late\.npz: it was not written by this version of bridle$"):
+        bridle.Session.load(SAVED / "anytime-late.npz")
 
 
-# --- other kinds of files, as version 0.1.0 wrote them --------------------------------------------------------------------------------
+def test_a_save_file_of_a_later_version_is_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    bridle.Session(bridle.policy("anytime", bridle.Ball(2))).save(path)
+    edit(path, lambda header, arrays: header.update(schema=savefile.SCHEMA + 1))
+    with pytest.raises(bridle.InputError, match="it has schema 4, and this version of bridle reads schema 3 alone"):
+        bridle.Session.load(path)
 
-WRITTEN = SAVED / "0.1.0"
+
+def test_a_file_without_its_digest_is_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    bridle.Session(bridle.policy("anytime", bridle.Ball(2))).save(path)
+    put_together(path, *contents(path), seal=False)
+    with pytest.raises(bridle.InputError, match="it was not written by this version of bridle"):
+        bridle.Session.load(path)
 
 
-def test_a_comparison_of_0_1_0_loads_and_is_ranked():
-    result = bridle.Comparison.load(WRITTEN / "results.parquet")
-    assert {row["bridle_version"] for row in result} == {"0.1.0"}
-    assert [(row["rank"], row["label"]) for row in result.ranking()] == [(1, "anytime"), (2, "ogd")]
+def test_a_database_of_0_1_0_is_refused_and_stays_as_it_is(tmp_path):
+    with sqlite3.connect(tmp_path / "run.db") as raw:
+        raw.executescript(gzip.decompress((SAVED / "journal.sql.gz").read_bytes()).decode())
+    raw.close()
+    with pytest.raises(bridle.InputError, match="its tables have version 1, and this version of bridle reads version 2 alone"):
+        bridle.Session.open(f"sqlite:///{tmp_path}/run.db", "shop")
+    with sqlite3.connect(tmp_path / "run.db") as raw:
+        assert raw.execute("SELECT count(*) FROM event").fetchone() == (18,)
+    raw.close()
+
+
+def test_a_comparison_of_0_1_0_is_refused():
+    with pytest.raises(bridle.InputError, match=r"it has no column .*, so it is not a comparison of this version of bridle"):
+        bridle.Comparison.load(SAVED / "0.1.0" / "results.parquet")

@@ -74,7 +74,7 @@ def test_decide_is_a_copy_and_the_same_until_observe():
 
 def test_what_the_caller_gave_is_not_kept():
     """The caller may reuse its arrays for the next round, as a server does."""
-    a, b = bridle.Session(bridle.Delayed(make_policy(), 2)), bridle.Session(bridle.Delayed(make_policy(), 2))
+    a, b = bridle.Session(make_policy()), bridle.Session(make_policy())
     df, g, dg = np.zeros(DIM), np.zeros(1), np.zeros((1, DIM))
     for t in range(10):
         rng = np.random.default_rng(t)
@@ -422,12 +422,10 @@ def test_bad_arguments_of_a_session(policy, more, message):
 
 
 def test_a_sweep_is_refused_also_where_it_is_hidden():
-    """A wrapper, or the bare record, does not say how many runs it stands for: its first update does."""
-    for hidden in (make_policy(lam=[0.1, 0.2, 0.3]).record, bridle.Delayed(make_policy(lam=[0.1, 0.2, 0.3]), 1)):
-        session = bridle.Session(hidden)
-        with pytest.raises(bridle.InputError, match=r"next decision cannot be used \(shape \(3, 3\)"):  # noqa: PT012
-            for _ in range(3):
-                session.observe(0.1, [1.0, 0.0, 0.0], 0.1, [0.0, 1.0, 0.0])
+    """The bare record does not say how many runs it stands for: its first update does."""
+    session = bridle.Session(make_policy(lam=[0.1, 0.2, 0.3]).record)
+    with pytest.raises(bridle.InputError, match=r"next decision cannot be used \(shape \(3, 3\)"):
+        session.observe(0.1, [1.0, 0.0, 0.0], 0.1, [0.0, 1.0, 0.0])
 
 
 # --- warnings -------------------------------------------------------------------------------------------------------------------------
@@ -501,7 +499,6 @@ INSIDE = {
     "decreasing": lambda domain: bridle.OGD(domain, step=0.5, decay="sqrt"),
     "strongly-convex": lambda domain: bridle.StronglyConvexOGD(domain, modulus=0.1),
     "fixed-ftpl": lambda domain: bridle.FTPL(domain, scale=2.0, samples=6, seed=3),
-    "delayed": lambda domain: bridle.Delayed(bridle.AdaGrad(domain), 3),
     "doubling": lambda domain: bridle.Doubling(lambda T: bridle.OGD(domain, step=1.0 / T**0.5), epochs=8),
 }
 
@@ -696,10 +693,8 @@ class MyDomain(NamedTuple):
 def own(kind: str):
     ball = bridle.Ball(DIM)
     return {
-        "delayed": lambda: bridle.Delayed(make_policy(), 4, constraints=2),
         "doubling": lambda: bridle.Doubling(lambda T: make_policy(horizon=T), epochs=10),
         "short doubling": lambda: bridle.Doubling(lambda T: make_policy(horizon=T), epochs=3),  # its last epoch never ends
-        "delayed doubling": lambda: bridle.Delayed(bridle.Doubling(lambda T: make_policy(horizon=T), epochs=6), 2, constraints=2),
         "record": lambda: make_policy().record,
         "class": lambda: MyPolicy(-np.ones(DIM), 0.3),
         "learner": lambda: make_policy(learner=MyLearner(ball, 0.1)),
@@ -707,7 +702,7 @@ def own(kind: str):
     }[kind]()
 
 
-@pytest.mark.parametrize("kind", ["delayed", "doubling", "short doubling", "delayed doubling", "record", "class", "learner", "domain"])
+@pytest.mark.parametrize("kind", ["doubling", "short doubling", "record", "class", "learner", "domain"])
 def test_policies_that_are_not_registered_need_policy_to_resume(kind, tmp_path):
     """Given the policy, they resume bit for bit."""
     path = tmp_path / "own.npz"
@@ -770,7 +765,7 @@ def test_history_goes_on_after_loading(tmp_path):
 
 
 def test_a_save_file_holds_plain_arrays_and_a_readable_header(tmp_path):
-    session = bridle.Session(build("sinha2024", "delayed", place("nested")))
+    session = bridle.Session(build("sinha2024", "doubling", place("nested")))
     play_random_stream(session, 5, k=2)
     session.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as file:
@@ -901,13 +896,13 @@ def test_files_that_are_not_save_files(tmp_path):
     np.save(path.with_suffix(".npy"), np.ones(3))
     refused(path.with_suffix(".npy"))
     np.savez(path, a=np.ones(3), b=np.array("text"))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.array("{}"), start=np.zeros(2))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.array("[1, 2]"))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.ones(3))
-    assert "it was not written by bridle" in refused(path)
+    assert "it was not written by this version of bridle" in refused(path)
     np.savez(path, header=np.array([{"an": "object"}], dtype=object), allow_pickle=True)
     assert "truncated, damaged, or not a save file" in refused(path)
     with zipfile.ZipFile(path, "w") as file:
@@ -977,10 +972,10 @@ def array(name, value):
 
 
 EDITS = {
-    "schema 3": (into("schema", value=3), "it has schema 3, and this version reads schemas 1 and 2"),
+    "schema 2": (into("schema", value=2), "it has schema 2, and this version of bridle reads schema 3 alone"),
     "schema text": (into("schema", value="x"), "it has schema x"),
-    "no schema": (without("schema"), "it was not written by bridle"),
-    "other library": (into("library", value="horse"), "it was not written by bridle"),
+    "no schema": (without("schema"), "it was not written by this version of bridle"),
+    "other library": (into("library", value="horse"), "it was not written by this version of bridle"),
     "unknown policy": (into("policy", value="sinha2025"), "unknown policy 'sinha2025'; did you mean sinha2024"),
     "policy a list": (into("policy", value=["sinha2024"]), "unknown policy .'sinha2024'.; did you mean sinha2024"),
     "no policy": (without("policy"), "give it as policy="),

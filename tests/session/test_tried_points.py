@@ -106,7 +106,7 @@ def test_points_are_those_that_the_policy_tries_or_none():
 
 
 def test_extras_that_were_not_given_are_none():
-    refuse_extras("bandit2", df=None, partial=False)
-    for value in (0.0, True, [1.0]):
+    refuse_extras("bandit2", df=None)
+    for value in (0.0, False, [1.0]):
         with pytest.raises(InputError, match="dg cannot be given: policy bandit2 sees values alone"):
             refuse_extras("bandit2", df=None, dg=value)

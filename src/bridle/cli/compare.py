@@ -145,4 +145,4 @@ def _show(rows: list[GameRow], notes: list[str], json_file: str | None) -> None:
     from bridle.comparisons import analysis, tables
 
     ranked = analysis.ranking(rows)
-    output.show(tables.ranking_table(ranked), [*tables.ranking_notes(ranked, rows), *notes], rows, json_file)
+    output.show(tables.terminal_ranking(ranked), [*tables.ranking_notes(ranked, rows), *notes], rows, json_file)

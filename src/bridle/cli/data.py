@@ -9,9 +9,8 @@ import typer
 from bridle.cli import output
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bridle.data import DataSetFacts
+    from bridle.showing.tables import TextTable
 
 app = typer.Typer(rich_markup_mode=None, help="List and fetch the real data sets.")
 
@@ -48,17 +47,15 @@ def fetch_set(
     output.show(data_table([row]), [f"{row['path']}: {row['bytes']:,} bytes, SHA-256 {row['sha256']}"], row, json_file)
 
 
-def data_table(rows: list[DataSetFacts]) -> Table:
+def data_table(rows: list[DataSetFacts]) -> TextTable:
     """A table of facts about data sets."""
-    from rich.table import Table
+    from bridle.showing.tables import TextTable
 
-    table = Table(title="Data sets")
-    for heading in ("name", "what it is", "rows", "columns", "size", "source", "in the cache"):
-        table.add_column(heading, justify="right" if heading in ("rows", "columns", "size") else "left", no_wrap=heading == "name")
-    for row in rows:
-        size = f"{row['bytes'] / 1e6:.1f} MB"
-        sources = ", else ".join(row["sources"])
-        table.add_row(
-            row["name"], row["description"], f"{row['rows']:,}", str(row["columns"]), size, sources, "yes" if row["cached"] else "no"
-        )
-    return table
+    lines = [
+        [
+            row["name"], row["description"], ", else ".join(row["sources"]), "yes" if row["cached"] else "no", f"{row['rows']:,}",
+            str(row["columns"]), f"{row['bytes'] / 1e6:.1f} MB",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return TextTable(("name", "what it is", "source", "in the cache", "rows", "columns", "size"), lines, "Data sets", numeric=4)

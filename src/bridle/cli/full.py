@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,56 +11,36 @@ if TYPE_CHECKING:
 
 def policy_page(facts: Mapping[str, Any], guarantee: Sequence[str]) -> Group:
     """What one policy is, assumes, promises and costs, its formulas, what it takes, and how to use it."""
-    from rich.console import Group
-
     variants = [
         f"with {v['parameter']}={v['value']}: {', '.join(f'{key} {value}' for key, value in v['changes'].items())}"
         for v in facts["variants"]
     ]
-    return Group(
-        *_heading(f"Policy {facts['name']}", facts["title"]),
-        *_lines([*guarantee, *variants]),
-        *_section("Update and guarantee", _lines([facts["theory"]]) if facts["theory"] else []),
-        *_section("Parameters of bridle.policy", [_definitions(facts["parameters"])] if facts["parameters"] else []),
-        *_section("Parameters that every policy takes", [_definitions(facts["maps"])] if facts["maps"] else []),
-        *_section("What a session says to it", [_definitions(facts["session"])]),
-        *_usage(facts["python"], facts["command"]),
-    )
+    return _page(f"Policy {facts['name']}", facts["title"], facts, [*guarantee, *variants], {
+        "Update and guarantee": [facts["theory"]] if facts["theory"] else [],
+        "Parameters of bridle.policy": facts["parameters"],
+        "Parameters that every policy takes": facts["maps"],
+        "What a session says to it": facts["session"],
+    })  # fmt: skip
 
 
 def problem_page(facts: Mapping[str, Any]) -> Group:
     """What one problem is, what its x, f and g are, what it takes, and how to use it."""
+    about = [facts["about"]] if facts["about"] else []
+    return _page(f"Problem {facts['name']}", facts["summary"], facts, about, {"Parameters of bridle.problem": facts["parameters"]})
+
+
+def _page(name: str, title: str, facts: Mapping[str, Any], lines: Sequence[str], sections: Mapping[str, Sequence[Any]]) -> Group:
+    """The page: sections hold lines, which are shown as they are, or the facts of parameters; those without anything are left out."""
     from rich.console import Group
-
-    return Group(
-        *_heading(f"Problem {facts['name']}", facts["summary"]),
-        *_lines([facts["about"]] if facts["about"] else []),
-        *_section("Parameters of bridle.problem", [_definitions(facts["parameters"])]),
-        *_usage(facts["python"], facts["command"]),
-    )
-
-
-def _heading(name: str, title: str) -> list[RenderableType]:
     from rich.text import Text
 
-    return [Text.assemble((name, "bold"), f": {title}")]
-
-
-def _lines(lines: Iterable[str]) -> list[RenderableType]:
-    """The lines as they are: nothing in them is markup."""
-    from rich.text import Text
-
-    return [Text(line) for line in lines]
-
-
-def _section(title: str, body: Sequence[RenderableType]) -> list[RenderableType]:
-    from rich.text import Text
-
-    return [Text(""), Text(title, style="bold"), *body] if body else []
-
-
-def _usage(python: Sequence[str], command: str) -> list[RenderableType]:
-    return _section("Example", _lines([*(f"  {line}" for line in python), *([f"  $ {command}"] if command else [])]))
+    parts: list[RenderableType] = [Text.assemble((name, "bold"), f": {title}"), *map(Text, lines)]
+    usage = [f"  {line}" for line in facts["python"]] + [f"  $ {facts['command']}"] * bool(facts["command"])
+    for heading, body in {**sections, "Example": usage}.items():
+        if body:
+            parts += [Text(""), Text(heading, style="bold")]
+            parts += map(Text, body) if isinstance(body[0], str) else [_definitions(body)]
+    return Group(*parts)
 
 
 def sentences(p: Mapping[str, Any]) -> str:

@@ -55,13 +55,12 @@ def list_keys(context: typer.Context, db: DbOption = None, json_file: output.Jso
 
     Each with who it is for, what it may do, and when it was made and revoked.
     """
-    from bridle.comparisons.tables import table_of
+    from bridle.showing.tables import TextTable
 
     with opened(context, db) as store:
         found = store.keys.list()
-    table = table_of("keys", "id", "name", "scopes", "made", "revoked")
-    for key in found:
-        table.add_row(key.id, key.name, key.scopes, _time(key.made), "" if key.revoked is None else _time(key.revoked))
+    lines = [[key.id, key.name, key.scopes, _time(key.made), "" if key.revoked is None else _time(key.revoked)] for key in found]
+    table = TextTable(("id", "name", "scopes", "made", "revoked"), lines, "keys")
     facts = [
         {"id": key.id, "name": key.name, "scopes": key.scopes.split(), "made": key.made, "revoked": key.revoked} for key in found
     ]  # fmt: skip

@@ -14,9 +14,8 @@ from bridle.cli import full, output
 from bridle.core import Hintable, Movable, capability
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bridle.policies import Parameter
+    from bridle.showing.tables import TextTable
 
 Facts: TypeAlias = dict[str, Any]
 """What is told of a policy, a problem or a parameter, as JSON."""
@@ -286,27 +285,20 @@ def all_problems() -> list[Facts]:
     return [problem_row(name) for name in problem_names()]
 
 
-def policies_table(rows: Sequence[Facts]) -> Table:
+def policies_table(rows: Sequence[Facts]) -> TextTable:
     """The policies: what each is and assumes, what is proved, what it costs, and its parameters."""
-    from bridle.comparisons.tables import plain_text, table_of
+    from bridle.showing.tables import TextTable
 
-    table = table_of("Policies", "name", "what", "parameters")
-    for row in rows:
-        table.add_row(row["name"], plain_text("\n".join([row["title"], *guarantee(row["name"])])), plain_text(_parameters(row)))
-        table.add_section()
-    return table
+    lines = [[row["name"], "\n".join([row["title"], *guarantee(row["name"])]), _parameters(row)] for row in rows]
+    return TextTable(("name", "what", "parameters"), lines, "Policies", ruled=True)
 
 
-def problems_table(rows: Sequence[Facts]) -> Table:
+def problems_table(rows: Sequence[Facts]) -> TextTable:
     """The problems: what each is, and its parameters."""
-    from bridle.comparisons.tables import plain_text, table_of
+    from bridle.showing.tables import TextTable
 
-    table = table_of("Problems", "name", "what", "parameters")
-    for row in rows:
-        about = "\n".join(text for text in (row["summary"], row["about"]) if text)
-        table.add_row(row["name"], plain_text(about), plain_text(_parameters(row)))
-        table.add_section()
-    return table
+    lines = [[row["name"], "\n".join(text for text in (row["summary"], row["about"]) if text), _parameters(row)] for row in rows]
+    return TextTable(("name", "what", "parameters"), lines, "Problems", ruled=True)
 
 
 def _parameters(row: Facts) -> str:

@@ -9,7 +9,7 @@ import typer
 from bridle.cli import output
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from bridle.showing.tables import TextTable
 
 
 class PaceFacts(TypedDict):
@@ -74,20 +74,18 @@ def pace(
     output.show(pace_table(facts), pace_notes(facts), facts, json_file)
 
 
-def pace_table(facts: PaceFacts) -> Table:
+def pace_table(facts: PaceFacts) -> TextTable:
     """What came of it, a line a figure."""
-    from bridle.comparisons.tables import table_of
-    from bridle.comparisons.text import number
+    from bridle.showing import number
+    from bridle.showing.tables import TextTable
 
     title = f"{facts['file']}: {facts['auctions']:,} {facts['auction']}-price auctions, bids for {facts['goal']}"
-    table = table_of(title, "quantity", "measured")
     names = {
         "budget": "budget", "spent": "spent", "won": "auctions won", "value": "value won", "profit": "value less money",
         "best": "value of the best choice in hindsight", "share_of_best": "share of that", "price": "price of money at the end",
     }  # fmt: skip
-    for name, shown in names.items():
-        table.add_row(shown, number(facts[name]))  # type: ignore[literal-required]
-    return table
+    rows = [[shown, number(facts[name])] for name, shown in names.items()]  # type: ignore[literal-required]
+    return TextTable(("quantity", "measured"), rows, title, numeric=1)
 
 
 def pace_notes(facts: PaceFacts) -> list[str]:

@@ -11,11 +11,10 @@ from bridle.cli import output
 from bridle.cli.databases import DbOption, opened
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bridle.database.store import EventStore
     from bridle.session.replay import ReplayedSession
     from bridle.session.session import Session
+    from bridle.showing.tables import TextTable
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -43,18 +42,22 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
 
     Each with its policy, how many events it has, and who owns it.
     """
-    from bridle.comparisons.tables import table_of
     from bridle.session import inspection
+    from bridle.showing.tables import TextTable
 
     with opened(context, db) as store:
         rows = [inspection.kept(store, name) for name in store.names()]
-    table = table_of("sessions", "name", "policy", "dimension", "engine", "events", "last snapshot", "owner")
+    lines = []
     for row in rows:
         last = f"{row['snapshots'][0]:,}" if row["snapshots"] else ""
-        table.add_row(
-            row["name"], row["policy"], str(row["dimension"]), row["engine"], f"{row['events']:,}", last, row["owner"] or ""
-        )  # fmt: skip
-    output.show(table, [] if rows else ["no sessions: bridle.Session.open makes one, and so does the service"], rows, json_file)
+        lines.append([row["name"], row["policy"], str(row["dimension"]), row["engine"], f"{row['events']:,}", last, row["owner"] or ""])
+    columns = ("name", "policy", "dimension", "engine", "events", "last snapshot", "owner")
+    output.show(
+        TextTable(columns, lines, "sessions"),
+        [] if rows else ["no sessions: bridle.Session.open makes one, and so does the service"],
+        rows,
+        json_file,
+    )
 
 
 @app.command()
@@ -111,16 +114,15 @@ def verify(
 
     Every event is replayed, every digest and snapshot compared, and the database itself is checked.
     """
-    from bridle.comparisons.tables import table_of
     from bridle.core import InputError
     from bridle.session import inspection
+    from bridle.showing.tables import TextTable
 
     with opened(context, db) as store, output.quiet():
         found = [inspection.verify(store, each, _restore()) for each in ([name] if name is not None else store.names())]
         damage = store.check()
-    table = table_of("verified", "name", "events", "snapshots", "wrong")
-    for each in found:
-        table.add_row(each.name, f"{each.events:,}", str(each.snapshots), "; ".join(each.wrong) or "nothing")
+    lines = [[each.name, f"{each.events:,}", str(each.snapshots), "; ".join(each.wrong) or "nothing"] for each in found]
+    table = TextTable(("name", "events", "snapshots", "wrong"), lines, "verified")
     facts = {"sessions": [vars(each) for each in found], "database": damage}
     output.show(table, [f"the database is damaged: {text}" for text in damage] or ["the database itself is whole"], facts, json_file)
     wrong = [f"session {each.name!r}: {text}" for each in found for text in each.wrong] + damage
@@ -228,24 +230,24 @@ def _standing(core: ReplayedSession) -> dict[str, Any]:
     }
 
 
-def _table(facts: dict[str, Any]) -> Table:
-    from bridle.comparisons.tables import plain_text, table_of
-    from bridle.comparisons.text import number
+def _table(facts: dict[str, Any]) -> TextTable:
+    from bridle.showing import number
+    from bridle.showing.tables import TextTable
 
-    table = table_of(f"session {plain_text(facts['name'])}", "quantity", "measured")
+    rows = []
     for key in ("policy", "engine", "owner", "events", "rounds", "cost", "ccv", "pending", "digest"):
         if key in facts:
             value = facts[key]
-            table.add_row(key, plain_text(value) if isinstance(value, str) else "" if value is None else number(value))
+            rows.append([key, value if isinstance(value, str) else "" if value is None else number(value)])
     points = facts["decision"] if isinstance(facts["decision"][0], list) else [facts["decision"]]  # several of a policy that tries them
     shown = (", ".join(f"{value:.6g}" for value in x[:8]) + (" ..." if len(x) > 8 else "") for x in points)
-    table.add_row("decision", "; ".join(shown))
+    rows.append(["decision", "; ".join(shown)])
     for name, budget in facts["budgets"].items():
         gate = budget["facts"].get("gate", budget["facts"])
-        table.add_row(f"budget {plain_text(name)}", f"{gate['spent'] * gate['unit']:.6g} spent of {gate['budget'] * gate['unit']:.6g}")
+        rows.append([f"budget {name}", f"{gate['spent'] * gate['unit']:.6g} spent of {gate['budget'] * gate['unit']:.6g}"])
     for change in facts["changes"]:
-        table.add_row(f"changed after round {change['round']}", plain_text(json.dumps({k: v for k, v in change.items() if k != "round"})))
-    return table
+        rows.append([f"changed after round {change['round']}", json.dumps({k: v for k, v in change.items() if k != "round"})])
+    return TextTable(("quantity", "measured"), rows, f"session {facts['name']}", numeric=1)
 
 
 def _write_rounds(store: EventStore, name: str, file: str) -> int:

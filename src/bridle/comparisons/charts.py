@@ -13,14 +13,7 @@ from typing import cast
 from bridle.comparisons import analysis
 from bridle.comparisons.analysis import band, power_law
 from bridle.comparisons.rows import GameRow, RankedRow, grouped, horizon_of, label_engines, label_of, number_of, problem_of
-from bridle.showing.marks import DARK as DARK
-from bridle.showing.marks import LIGHT as LIGHT
-from bridle.showing.marks import NAMES, QUANTITIES, UNITS, Bar, Line, Point, Quantity, axis
-from bridle.showing.marks import SYMBOLS as SYMBOLS
-from bridle.showing.marks import Axis as Axis
-from bridle.showing.marks import Chart as Chart
-from bridle.showing.marks import drawn_regret as drawn_regret
-from bridle.showing.marks import style as style
+from bridle.showing.marks import NAMES, QUANTITIES, ROUNDS, TITLES, UNITS, Axis, Bar, Chart, Guide, Line, Point, Quantity, axis, line
 
 
 def legend(rows: Iterable[GameRow]) -> dict[str, int]:
@@ -40,7 +33,7 @@ def all_charts(rows: Iterable[GameRow], ranking: list[RankedRow] | None = None) 
             charts += [_curves(what, problem, horizon, runs, places) for what in QUANTITIES]
             charts += [_tradeoff(problem, horizon, runs, medians[horizon], places), _pace(problem, horizon, medians[horizon], places)]
         if len(medians) > 1:
-            charts += [_growth(what, problem, medians, places) for what in QUANTITIES]
+            charts += [_growth(what, problem, games, places) for what in QUANTITIES]
     return charts
 
 
@@ -61,7 +54,7 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
         allowed = [bounds.get(t) for t in curve.rounds]
         tiny = _vanishes(horizon, curve.median[-1])
         law = None if tiny else power_law(curve.rounds, curve.median)
-        lines.append(Line(places[label], label, curve.rounds, curve.median, curve.low, curve.high, allowed, law))
+        lines.append(line(places[label], label, curve.rounds, curve.median, low=curve.low, high=curve.high, bound=allowed, law=law))
         below += [(label, _since(curve))] if tiny else []
     if below:
         alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
@@ -75,29 +68,40 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
     seeds = max((len(own) for own in runs.values()), default=0)
     caption = f"{MEANING[what]}. {_over(seeds)} Dashed: what the theorem allows. Dotted: the fitted power law."
     y = axis(UNITS[what], [value for line in lines for value in line.y], what == "ccv" or not below, 1e-9 * horizon)
-    return Chart(
-        what, problem, horizon, f"{NAMES[what].capitalize() if what == 'regret' else 'CCV'} against t", caption, Axis("round t", "log"), y,
-        lines, notes,
-    )  # fmt: skip
+    return Chart(what, problem, horizon, f"{TITLES[what]} against t", ROUNDS, y, lines, notes, caption)
 
 
-def _growth(what: Quantity, problem: str, medians: dict[int, list[RankedRow]], places: dict[str, int]) -> Chart:
+def _growth(what: Quantity, problem: str, games: list[GameRow], places: dict[str, int]) -> Chart:
     """Final values against the horizon, each from a game of its own."""
-    lines = []
-    cells = [row for rows in medians.values() for row in rows if row[what] is not None]
-    for label, own in grouped(cells, label_of).items():
-        x = [row["horizon"] for row in own]
-        y, allowed, low, high = ([number_of(row, what + part) for row in own] for part in ("", "_bound", "_low", "_high"))
-        law = None if any(map(_vanishes, x, y)) else power_law(x, y, since=0.0)
-        lines.append(Line(places[label], label, x, y, low, high, allowed, law))
-    lines.sort(key=lambda line: line.policy)
+    runs = {label: [*grouped(own, horizon_of).items()] for label, own in grouped(games, label_of).items()}
+    lines = [drawn for label, own in runs.items() if (drawn := final_line(what, places[label], label, own)) is not None]
+    for i, drawn in enumerate(lines):
+        law = None if any(map(_vanishes, drawn.x, drawn.y)) else power_law(drawn.x, drawn.y, since=0.0)
+        lines[i] = drawn._replace(law=law)
     caption = f"Final {NAMES[what]} of games played to different horizons, median over seeds. Dashed: what the theorem allows at each T."
-    below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
+    chart = final_chart(f"growth-{what}", what, problem, max(map(horizon_of, games)), "T", Axis("horizon T (rounds)", "log"), lines)
+    return chart._replace(horizon=None, caption=caption)
+
+
+def final_line(what: Quantity, place: int, label: str, runs: Iterable[tuple[float, list[GameRow]]]) -> Line | None:
+    """A policy's final values over x: medians over the games that were played at each, with bands and bounds; None without any."""
+    spreads = ((x, analysis.quantiles(number_of(row, what) for row in own), own) for x, own in sorted(runs, key=lambda pair: pair[0]))
+    known = [(x, *spread, analysis.quantiles(number_of(row, f"{what}_bound") for row in own)[1]) for x, spread, own in spreads]
+    known = [each for each in known if each[2] is not None]
+    if not known:
+        return None
+    x, low, median, high, bound = map(list, zip(*known, strict=True))
+    return line(place, label, x, median, low=low, high=high, bound=bound)
+
+
+def final_chart(kind: str, what: Quantity, problem: str, horizon: int, against: str, x: Axis, lines: list[Line]) -> Chart:
+    """Final regret or CCV of games of at most this horizon, against something else than the round."""
     values = [value for line in lines for value in line.y]
-    y_axis = axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * max(medians))
+    below = any(value is not None and value <= 0.0 for value in values)
+    y = axis(f"final {UNITS[what]}", values, what == "ccv" or not below, 1e-9 * horizon)
+    title = f"Final {NAMES[what]} against {against}"
     notes = [] if lines else [f"There is no {NAMES[what]} to draw here."]
-    x_axis = Axis("horizon T (rounds)", "log")
-    return Chart(f"growth-{what}", problem, None, f"Final {NAMES[what]} against T", caption, x_axis, y_axis, lines, notes)
+    return Chart(kind, problem, horizon, title, x, y, lines, notes, f"{title}; medians over seeds.")
 
 
 def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], medians: list[RankedRow], places: dict[str, int]) -> Chart:
@@ -131,11 +135,11 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
     pairs = [pair for point in points for pair in ((point.x, point.y), *point.seeds)]
     most = max((max(ccv / units[0], regret / units[1]) for ccv, regret in pairs), default=0.0)
     most = most if most > 1e-9 * horizon else 1.0
-    x, y = (
-        Axis(title, "symlog", DECADES_DOWN * most * unit, most * unit)
-        for title, unit in zip((UNITS["ccv"], "dynamic " * moving + UNITS["regret"]), units, strict=True)
-    )  # fmt: skip
-    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", caption, x, y, points, notes)
+    (ccv, by_ccv), (regret, by_regret) = ((most * unit, DECADES_DOWN * most * unit) for unit in units)
+    x = Axis(UNITS["ccv"], "symlog", by_ccv, ccv, -0.1 * by_ccv)
+    y = Axis("dynamic " * moving + UNITS["regret"], "symlog", by_regret, regret, -by_regret)
+    guides = [Guide([size * ccv] * 2 + [0.0], [0.0] + [size * regret] * 2) for size in (0.001, 0.01, 0.1, 1.0)]
+    return Chart("tradeoff", problem, horizon, f"{name.capitalize()} against CCV", x, y, points, notes, caption, guides)
 
 
 DECADES_DOWN = 1e-3
@@ -150,7 +154,7 @@ def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str
     bars.sort(key=lambda bar: bar.value)
     caption = "Time a round takes, policy and adversary together, on the machine that played; median and band over seeds."
     notes = [] if bars else ["There are no times to draw here."]
-    return Chart("pace", problem, horizon, "Time a round", caption, Axis("microseconds a round", "linear"), Axis("", "linear"), bars, notes)
+    return Chart("pace", problem, horizon, "Time a round", Axis("microseconds a round"), Axis(""), bars, notes, caption)
 
 
 def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
@@ -158,7 +162,7 @@ def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
     return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
 
 
-def _vanishes(t: int, value: float | None) -> bool:
+def _vanishes(t: float, value: float | None) -> bool:
     """Whether a total over t rounds is at or below zero, but for rounding."""
     return value is not None and value <= 1e-9 * t
 

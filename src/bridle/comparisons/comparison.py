@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bridle import storage
-from bridle.comparisons import analysis, frames, plots, typeset
+from bridle.comparisons import analysis, frames, plots, tables
 from bridle.comparisons.parquet_file import NAME, read_parquet, write_parquet
 from bridle.comparisons.rows import GameRow, RankedRow, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
-from bridle.showing import cards, count, number
+from bridle.showing import cards, count, figures, number
 from bridle.showing.marks import QUANTITIES
+from bridle.showing.tables import markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,7 +131,7 @@ class Comparison(list[GameRow]):
         >>> print(result.to_latex(floating=False).splitlines()[2])
         \\toprule
         """
-        return _written(typeset.latex_table(self.ranking(), caption, label, floating), path)
+        return _written(tables.latex_ranking(self.ranking(), caption, label, floating), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
         """The ranking with its bounds as a table of Markdown.
@@ -150,7 +151,7 @@ class Comparison(list[GameRow]):
         InputError
             The file cannot be written.
         """
-        return _written(typeset.markdown_table(self.ranking()), path)
+        return _written(markdown(tables.ranking_table(self.ranking())), path)
 
     def plot(
         self,
@@ -189,7 +190,7 @@ class Comparison(list[GameRow]):
         InputError
             An argument names nothing that can be drawn, or matplotlib is not installed.
         """
-        return plots.draw(plots.curves(self, what, against, problem, horizon), ax, width)
+        return figures.plot(plots.curves(self, what, against, problem, horizon), ax, width)
 
     def plot_sweep(
         self,
@@ -237,7 +238,7 @@ class Comparison(list[GameRow]):
         >>> [panel.get_xlabel() for panel in result.plot_sweep("V").axes]
         ['V', 'V']
         """
-        return plots.draw(plots.sweep(self, parameter, what, problem, horizon), ax, width)
+        return figures.plot(plots.sweep(self, parameter, what, problem, horizon), ax, width)
 
     def report(self, path: str | PathLike[str], title: str | None = None) -> Path:
         """Write the whole comparison as one HTML page, with charts, that needs no network.
@@ -309,14 +310,10 @@ class Comparison(list[GameRow]):
     def _repr_html_(self) -> str:
         if not self:
             return cards.card(repr(self))
-        shown, headings = [], ["problem", "#", "policy", "regret", "bound", "CCV", "bound"]
         ranked = self.ranking()
-        for row in ranked:
-            figures = [number(row[fact]) for fact in ("regret", "regret_bound", "ccv", "ccv_bound")]
-            cells = ["does not apply", "", "", ""] if row["does_not_apply"] else figures
-            shown.append([f"{problem_of(row)}, T = {horizon_of(row):,}", str(row["rank"] or "-"), row["label"], *cells])
-        charts = plots.curves(self, ("regret", "ccv"), "round", problem_of(self[0]), None)
-        return cards.card(repr(self).splitlines()[0], None, charts, [RANKED, *analysis.cost_notes(ranked)], cards.table(headings, shown, 3))
+        charts = plots.curves(self, QUANTITIES, "round", problem_of(self[0]), None)
+        notes = [RANKED, *analysis.cost_notes(ranked)]
+        return cards.card(repr(self).splitlines()[0], None, charts, notes, tables.ranking_table(ranked, tables.FIGURES))
 
     def __repr__(self) -> str:
         if not self:

@@ -12,7 +12,8 @@ from string import Template
 
 import bridle
 from bridle import storage
-from bridle.comparisons import charts
+from bridle.showing import svg
+from bridle.showing.marks import DARK, LIGHT, Chart
 
 DRAWN_BY_SCRIPT = "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 PICTURES_ONLY = "style-src 'unsafe-inline'; img-src data:"
@@ -27,14 +28,13 @@ def render_page(
     *,
     date: str = "",
     allowed: str = PICTURES_ONLY,
-    css: str = "",
     head: str = "",
     nav: str = "",
     scripts: str = "",
 ) -> str:
     """A whole page as text.
 
-    `kind`, `title`, `lead` and `date` are plain text, the others HTML or style sheets; `date` is today's if empty.
+    `kind`, `title`, `lead` and `date` are plain text, the others HTML; `date` is today's if empty.
     """
     return read_template("page.html").substitute(
         kind=escape(kind),
@@ -44,7 +44,7 @@ def render_page(
         version=escape(bridle.__version__),
         date=escape(date or datetime.now(UTC).date().isoformat()),
         allowed=allowed,
-        css=style_sheet() + css,
+        css=style_sheet(),
         head=head,
         nav=nav,
         scripts=scripts,
@@ -53,7 +53,7 @@ def render_page(
 
 def style_sheet() -> str:
     """The style of every page, reports and the service's."""
-    return read_template("report.css").substitute(light=_palette(charts.LIGHT), dark=_palette(charts.DARK))
+    return read_template("report.css").substitute(light=_palette(LIGHT), dark=_palette(DARK))
 
 
 def write_page(path: str | PathLike[str], text: str) -> Path:
@@ -79,6 +79,18 @@ def fact_list(facts: Mapping[str, str], wide: Mapping[str, str] | None = None, c
     lines = {**(wide or {}), **({"Command": f'<code tabindex="0">{escape(command)}</code>'} if command else {})}
     items += "".join(f'<div class="full"><dt>{name}</dt><dd>{value}</dd></div>' for name, value in lines.items())
     return f'<dl class="facts">{items}</dl>'
+
+
+def figure(chart: Chart, tools: str = "", number: int = 0, legend: bool = False) -> str:
+    """A chart in its frame: title, caption, drawing and notes; a `legend` of its own where the page has none, nor a script."""
+    names = "".join(f"<li>{sample} {escape(text)}</li>" for sample, text in (svg.legend([chart]) if legend else ()))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
+    picture = svg.page_chart(chart, f"{chart.title}, {chart.problem}", script=not legend)
+    return (
+        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
+        f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{number}">{picture}</div>'
+        f"{f'<ul class=keys>{names}</ul>' if names else ''}{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
+    )
 
 
 def _palette(colours: tuple[str, ...]) -> str:

@@ -1,21 +1,20 @@
 """The report of a comparison: one page that needs no network, with its charts, for a phone as well as for a desk.
 
-Tables and sentences are plain HTML, charts are SVG (`svg_charts`), and a script of a few kilobytes answers the pointer. All of it can be
+Tables and sentences are plain HTML, charts are SVG (`showing.svg`), and a script of a few kilobytes answers the pointer. All of it can be
 read without scripts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
 from os import PathLike
 from pathlib import Path
 
-from bridle.comparisons import analysis, charts, svg_charts
-from bridle.comparisons.formulas import formatted
-from bridle.comparisons.html_page import DRAWN_BY_SCRIPT, fact_list, read_template, render_page, section, write_page
+from bridle.comparisons import analysis, charts
+from bridle.comparisons.html_page import DRAWN_BY_SCRIPT, fact_list, figure, read_template, render_page, section, write_page
 from bridle.comparisons.rows import (
     BOUND_OF_METRIC,
     GameRow,
@@ -29,10 +28,13 @@ from bridle.comparisons.rows import (
     problem_of,
     reason_of,
 )
-from bridle.comparisons.text import count, listing, number, seed_range
+from bridle.comparisons.tables import merged, texts
 from bridle.core import InputError
 from bridle.problems import problem_facts
+from bridle.showing import count, listing, number, seed_range, svg
+from bridle.showing.formulas import formatted
 from bridle.showing.marks import Chart
+from bridle.showing.tables import page_table
 
 
 def write_report(
@@ -67,7 +69,7 @@ def render_report(rows: list[GameRow], title: str | None, command: str | None, d
         "comparison",
         title or _title(list(problems), len(places)),
         _lead(rows),
-        svg_charts.definitions() + "\n".join(sections),
+        svg.definitions() + "\n".join(sections),
         date=date,
         allowed=DRAWN_BY_SCRIPT,
         head='<script>document.documentElement.classList.add("js");</script>\n',
@@ -93,10 +95,10 @@ def _lead(rows: list[GameRow]) -> str:
     problems, policies = grouped(rows, problem_of), grouped(rows, label_of)
     horizons = sorted(grouped(rows, horizon_of))
     seeds = {len({row["seed"] for row in games}) for games in grouped(rows, problem_of).values()}
-    each = f"{'up to ' if len(seeds) > 1 else ''}{count(max(seeds), 'seed', 'seeds')} each"
+    each = f"{'up to ' if len(seeds) > 1 else ''}{count(max(seeds), 'seed')} each"
     until = f"T = {horizons[0]:,}" if len(horizons) == 1 else f"horizons from {horizons[0]:,} to {horizons[-1]:,} rounds"
     return (
-        f"{count(len(policies), 'policy', 'policies')} on {count(len(problems), 'problem', 'problems')}, {until}, "
+        f"{count(len(policies), 'policy', 'policies')} on {count(len(problems), 'problem')}, {until}, "
         f"{each}: regret and constraint violation, and what the theorems allow."
     )
 
@@ -136,11 +138,12 @@ def _at_a_glance(ranked: list[RankedRow], places: dict[str, int]) -> str:
         lines.append((mean is None, -len(ranks), mean or 0.0, place, _policy_line(label, place, f"<td>{shown}</td>{cells}")))
     table = "".join(line[-1] for line in sorted(lines))
     names = f'<tr><th class="name" scope="col">policy</th><th scope="col">mean rank</th>{head}</tr>'
-    return (
-        '<section id="glance"><h2>At a glance</h2><p class="about">Ranks on each problem at its longest horizon; 1 is best, '
-        "- where it does not apply. Policies that apply to most problems come first, then those with the lowest mean rank.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="Ranks on every problem"><table>'
-        f"<thead>{names}</thead><tbody>{table}</tbody></table></div></section>"
+    return section(
+        "glance",
+        "At a glance",
+        '<p class="about">Ranks on each problem at its longest horizon; 1 is best, - where it does not apply. Policies that apply to most '
+        "problems come first, then those with the lowest mean rank.</p>",
+        page_table("Ranks on every problem", names, table),
     )
 
 
@@ -217,20 +220,11 @@ def _alarms(ranked: list[RankedRow]) -> list[str]:
 
 def _notes(games: list[GameRow]) -> list[str]:
     """What a reader should be told in words: what does not apply, what is not known, warnings, games that are missing."""
-
-    def sentences(texts: Callable[[GameRow], list[str]], sentence: str) -> list[str]:
-        """One sentence for each reason, with the policies it is true of."""
-        reasons: dict[str, dict[str, None]] = {}
-        for row in games:
-            for text in texts(row):
-                reasons.setdefault(text, {})[label_of(row)] = None
-        return [sentence.format(policies=listing(list(labels)), reason=reason) for reason, labels in reasons.items()]
-
-    notes = sentences(lambda row: _texts(reason_of(row)), "{policies}: does not apply, {reason}.")
-    notes += sentences(lambda row: _texts(row.get("regret_why")), "{policies}: regret is not known, {reason}.")
-    notes += sentences(lambda row: _texts(row.get("warnings")), "{policies}: {reason}.")
+    notes = merged(games, reason_of, "{who}: does not apply, {text}.", place=False)
+    notes += merged(games, lambda row: row.get("regret_why"), "{who}: regret is not known, {text}.", place=False)
+    notes += merged(games, lambda row: row.get("warnings"), "{who}: {text}.", place=False)
     notes += [f"{text}." for text in analysis.rate_notes(games)]
-    notes += sentences(lambda row: _texts(row.get("bound_why")), "{policies}: about the bound, {reason}.")
+    notes += merged(games, lambda row: row.get("bound_why"), "{who}: about the bound, {text}.", place=False)
     runs = {
         (label, T): len({row["seed"] for row in own})
         for label, rows in grouped(games, label_of).items() for T, own in grouped(rows, horizon_of).items()
@@ -253,7 +247,7 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
         rank = f'<span class="rank">{row["rank"] or "-"}</span>'
         front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
         if row["does_not_apply"] is not None:
-            reason = escape("".join(_texts(reason_of(row))))
+            reason = escape("".join(texts(reason_of(row))))
             cells = f'<td class="reason" colspan="{9 + moving}"><div>does not apply: {reason}</div></td>'
         else:
             own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
@@ -262,23 +256,23 @@ def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
             cells += f"<td>{_signed(row, row['dynamic_regret'], row['ranked_by'] == 'dynamic regret')}</td>" * moving
             cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
         lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
-    runs = [row["runs"] for row in ranked if row["runs"]]
-    seeds = f"Medians over {count(max(runs), 'seed', 'seeds')}, best first." if runs else ""
-    ways = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}
-    lost = next((ways[row["ranked_by"]] for row in ranked if row["ranked_by"] in ways), "regret")
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Ranking"><table><caption>{seeds} The score is the larger of {lost} '
-        "and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better in one. A slanted regret is "
-        f"below zero and counts as zero.{_path_sentence(ranked) * moving}</caption>"
-        '<thead><tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
-        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
-        + '<th rowspan="2" scope="col">dynamic regret</th>'
-        * moving
-        + '<th rowspan="2" scope="col">own metric</th>'
-        '<th rowspan="2" scope="col">µs a round</th><th rowspan="2" scope="col">score (rounds)</th></tr><tr>'
-        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
-        + f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    runs = max(row["runs"] for row in ranked)
+    seeds = f"Medians over {count(runs, 'seed')}, best first." if runs else ""
+    lost = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}.get(str(ranked[0]["ranked_by"]), "regret")
+    caption = (
+        f"{seeds} The score is the larger of {lost} and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better "
+        f"in one. A slanted regret is below zero and counts as zero.{_path_sentence(ranked) * moving}"
     )
+    single = [*["dynamic regret"] * moving, "own metric", "µs a round", "score (rounds)"]
+    head = (
+        '<tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
+        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
+        + "".join(f'<th rowspan="2" scope="col">{name}</th>' for name in single)
+        + "</tr><tr>"
+        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
+        + "</tr>"
+    )
+    return page_table("Ranking", head, "".join(lines), caption)
 
 
 def _path_sentence(ranked: list[RankedRow]) -> str:
@@ -308,12 +302,12 @@ def _of_bound(bound: float | None) -> str:
 
 
 def _policy_line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
-    name = f'{before}{svg_charts.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
+    name = f'{before}{svg.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
     return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
 
 
 def _chip(label: str, place: int) -> str:
-    inside = f'{svg_charts.swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
+    inside = f'{svg.swatch(place)}<span title="{escape(label)}">{escape(label)}</span>'
     return f'<button type="button" class="chip" aria-pressed="true" data-policy="{place}">{inside}</button>'
 
 
@@ -323,24 +317,13 @@ def _figure(n: int, chart: Chart) -> str:
         tools = '<button type="button" class="enlarge" aria-pressed="false">Enlarge</button>'
     if chart.marks and chart.kind not in ("tradeoff", "pace"):
         options = "".join(
-            f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in svg_charts.SCALES.items()
+            f'<option value="{key}"{" selected" * (key == chart.y.scale)}>{name}</option>' for key, name in svg.SCALES.items()
         )
         tools = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>{tools}'
-    notes = "".join(f"<li>{escape(note)}</li>" for note in chart.notes)
-    picture = svg_charts.draw(chart, f"{chart.title}, {chart.problem}")
-    return (
-        f'<figure data-kind="{chart.kind}"><figcaption><div class="head"><h4>{escape(chart.title)}</h4><span>{tools}</span></div>'
-        f'<p>{escape(chart.caption)}</p></figcaption><div class="plot" id="plot-{n}">{picture}</div>'
-        f"{f'<ul class=asides>{notes}</ul>' if notes else ''}</figure>"
-    )
+    return figure(chart, tools, n)
 
 
 # --- words and data -------------------------------------------------------------------------------------------------------------------
-
-
-def _texts(value: object) -> list[str]:
-    texts = value if isinstance(value, (list, tuple)) else [value]
-    return [str(text).strip().rstrip(".") for text in texts if text]
 
 
 def _class_if(condition: bool, name: str) -> str:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import cast, get_type_hints
+from typing import cast
 
 from bridle import storage, validate
-from bridle.comparisons.rows import COLUMNS, GameRow, MovingColumns, RangeColumns
+from bridle.comparisons.rows import COLUMNS, GameRow
 from bridle.core import InputError
 
 NAME = "results.parquet"
 """What the file is called in the folder of a comparison."""
-
-ADDED = (*get_type_hints(RangeColumns), *get_type_hints(MovingColumns), "dynamic_why", "dynamic_bound_holds", "movement_bound_holds")
-"""The columns that files of earlier versions do not have: 0.1.0 wrote all the others."""
 
 
 def write_parquet(rows: list[GameRow], path: Path) -> None:
@@ -32,7 +29,7 @@ def write_parquet(rows: list[GameRow], path: Path) -> None:
 
 
 def read_parquet(path: str | PathLike[str]) -> list[GameRow]:
-    """The rows of such a file, or of the folder of a comparison; a column that its version did not know is None."""
+    """The rows of such a file, or of the folder of a comparison."""
     validate.require_package("pyarrow", "report")
     import pyarrow as pa
     from pyarrow import parquet
@@ -42,8 +39,7 @@ def read_parquet(path: str | PathLike[str]) -> list[GameRow]:
         table = parquet.read_table(place)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {place}: {' '.join(str(error).split())[:200]}") from None
-    there = [name for name in COLUMNS if name in table.column_names]
-    missing = [name for name in COLUMNS if name not in (*there, *ADDED)]
+    missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
-        raise InputError(f"cannot read {place}: it has no column {missing[0]}, so it is not a comparison's")
-    return [cast(GameRow, dict.fromkeys(COLUMNS) | row) for row in table.select(there).to_pylist()]
+        raise InputError(f"cannot read {place}: it has no column {missing[0]}, so it is not a comparison of this version of bridle")
+    return cast("list[GameRow]", table.select(list(COLUMNS)).to_pylist())

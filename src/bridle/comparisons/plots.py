@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import Literal
 
 from bridle import validate
-from bridle.comparisons import analysis, charts
-from bridle.comparisons.rows import GameRow, grouped, horizon_of, label_engines, number_of, problem_of
+from bridle.comparisons import charts
+from bridle.comparisons.rows import GameRow, grouped, horizon_of, label_engines, problem_of
 from bridle.core import InputError
 from bridle.problems import problem_facts
-from bridle.showing import figures
-from bridle.showing.marks import NAMES, UNITS, Axis, Chart, Line, Quantity, axis
+from bridle.showing.marks import Axis, Chart, Quantity
 from bridle.showing.marks import chosen as quantities_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AGAINST = ("round", "horizon")
 
@@ -52,7 +48,7 @@ def sweep(rows: Sequence[GameRow], parameter: str, what: str | Sequence[str], pr
     """Final regret and CCV against a parameter that was swept, a line for each policy; medians over seeds, bands and bounds."""
     names = quantities_of(what)
     games = label_engines(chosen(rows, problem, horizon))
-    places = grouped(games, _problem_without(parameter))
+    places = grouped(games, lambda row: _without(row, "problem", parameter))
     drawn: list[Chart] = []
     for place, own in places.items():
         longest = max(map(horizon_of, own))
@@ -79,51 +75,20 @@ def setting_of(row: GameRow, parameter: str) -> float | None:
     return float(value)
 
 
-def _problem_without(parameter: str) -> Callable[[GameRow], str]:
-    def name(row: GameRow) -> str:
-        return _without(row["problem"], json.loads(row["problem_settings"]), parameter)
-
-    return name
-
-
-def _without(name: str, settings: dict[str, object], parameter: str) -> str:
-    """The name with its settings, but for one."""
-    return " ".join([name, *(f"{key}={value}" for key, value in settings.items() if key != parameter)])
+def _without(row: GameRow, kind: Literal["problem", "policy"], parameter: str) -> str:
+    """The name of a row's problem or policy with its settings, but for one."""
+    name, settings = (row["problem"], row["problem_settings"]) if kind == "problem" else (row["policy"], row["settings"])
+    return " ".join([name, *(f"{key}={value}" for key, value in json.loads(settings).items() if key != parameter)])
 
 
 def _sweep_chart(what: Quantity, parameter: str, problem: str, horizon: int, rows: list[GameRow]) -> Chart:
     """The chart; a policy that does not have the parameter is a level line, beside which the others are read."""
     lines = []
     ends = sorted({value for row in rows if (value := setting_of(row, parameter)) is not None})
-    policies = grouped(rows, lambda row: _without(row["policy"], json.loads(row["settings"]), parameter))
-    for place, (label, own) in enumerate(policies.items()):
-        has = setting_of(own[0], parameter) is not None
-        at = sorted(grouped(own, lambda row: cast(float, setting_of(row, parameter))).items()) if has else [(x, own) for x in ends]
-        spread = [analysis.quantiles(number_of(row, what) for row in runs) for _, runs in at]
-        bounds = [analysis.quantiles(number_of(row, f"{what}_bound") for row in runs)[1] for _, runs in at]
-        low, median, high = (list(part) for part in zip(*spread, strict=True))
-        lines.append(
-            Line(place, label if has else f"{label} (has no {parameter})", [value for value, _ in at], median, low, high, bounds, None)
-        )
-    values = [value for line in lines for value in line.x]
-    below = any(value is not None and value <= 0.0 for line in lines for value in line.y)
-    y_axis = axis(f"final {UNITS[what]}", [v for line in lines for v in line.y], what == "ccv" or not below, 1e-9 * horizon)
-    wide = min(values) > 0.0 and max(values) >= 8.0 * min(values)
-    name = f"Final {NAMES[what]} against {parameter}"
-    return Chart(
-        f"sweep-{what}",
-        problem,
-        horizon,
-        name,
-        f"{name}; medians over seeds.",
-        Axis(parameter, "log" if wide else "linear"),
-        y_axis,
-        lines,
-        [],
-    )
-
-
-def draw(parts: list[Chart], ax: object, width: str | None) -> Figure:
-    """The charts as one figure, or on axes of the caller's own."""
-    figures.require_matplotlib()
-    return figures.sheet(parts, width) if ax is None else figures.on_axes(ax, parts)
+    for place, (label, own) in enumerate(grouped(rows, lambda row: _without(row, "policy", parameter)).items()):
+        at = grouped(own, lambda row: setting_of(row, parameter))
+        runs = [(x, games) for x, games in at.items() if x is not None] or [(x, own) for x in ends]
+        lines.append(charts.final_line(what, place, f"{label} (has no {parameter})" if None in at else label, runs))
+    wide = min(ends) > 0.0 and max(ends) >= 8.0 * min(ends)
+    x = Axis(parameter, "log" if wide else "linear")
+    return charts.final_chart(f"sweep-{what}", what, problem, horizon, parameter, x, [line for line in lines if line is not None])

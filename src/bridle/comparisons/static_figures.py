@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import chain, count
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bridle import storage
 from bridle.comparisons import charts
-from bridle.comparisons.charts import Chart
 from bridle.comparisons.rows import GameRow
 from bridle.core import InputError
 from bridle.showing.figures import require_matplotlib, sheet, styled
+from bridle.showing.marks import Chart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TOGETHER = {"regret": "curves", "ccv": "curves", "growth-regret": "growth", "growth-ccv": "growth"}
+"""Charts that share a file, and its name."""
 FORMATS = ("png", "svg")
 """What is written unless told; PDF is the third."""
 
@@ -41,37 +44,21 @@ def write_figures(
     except OSError as problem:
         raise InputError(f"cannot write to folder {home}: {problem.strerror or problem}") from None
     written: list[Path] = []
-    names = _Names()
-    for name, parts in _sheets(charts.all_charts(games)).items():
-        drawn, stem = sheet(parts, width), names.of(name)
+    sheets: dict[str, list[Chart]] = {}
+    for chart in charts.all_charts(games):  # regret stands beside CCV
+        size = "" if chart.horizon is None else f"-T{chart.horizon}"
+        sheets.setdefault(f"{chart.problem[:80]}{size}-{TOGETHER.get(chart.kind, chart.kind)}", []).append(chart)
+    stems: set[str] = set()
+    for name, parts in sheets.items():
+        plain = re.sub(r"[^a-zA-Z0-9=._-]+", "-", name).strip("-.")[:100] or "figure"  # safe everywhere, and none twice
+        stem = next(each for each in chain([plain], (f"{plain}-{n}" for n in count(2))) if each not in stems)
+        stems.add(stem)
+        drawn = sheet(parts, width)
         with styled(width):
             for kind in formats:
                 written.append(save_figure(drawn, home / f"{stem}.{kind}"))
                 drawn.set_layout_engine("none")  # drawing it has settled what goes where, which takes a third of the time
     return written
-
-
-class _Names:
-    """File names from what people called things: safe everywhere, none twice."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def of(self, name: str) -> str:
-        plain = re.sub(r"[^a-zA-Z0-9=._-]+", "-", name).strip("-.")[:100] or "figure"
-        stem = next(stem for n in range(len(self.taken) + 1) if (stem := plain if n == 0 else f"{plain}-{n + 1}") not in self.taken)
-        self.taken.add(stem)
-        return stem
-
-
-def _sheets(figures: list[Chart]) -> dict[str, list[Chart]]:
-    """The charts that share a file, under its name: regret stands beside CCV."""
-    sheets: dict[str, list[Chart]] = {}
-    together = {"regret": "curves", "ccv": "curves", "growth-regret": "growth", "growth-ccv": "growth"}
-    for chart in figures:
-        size = "" if chart.horizon is None else f"-T{chart.horizon}"
-        sheets.setdefault(f"{chart.problem[:80]}{size}-{together.get(chart.kind, chart.kind)}", []).append(chart)
-    return sheets
 
 
 def save_figure(drawn: Figure, path: Path) -> Path:
@@ -80,16 +67,13 @@ def save_figure(drawn: Figure, path: Path) -> Path:
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    image = BytesIO()
-    png: Any = FigureCanvasAgg
-    svg: Any = FigureCanvasSVG
-    pdf: Any = FigureCanvasPdf
+    image, canvas = BytesIO(), cast(Any, {".png": FigureCanvasAgg, ".pdf": FigureCanvasPdf}.get(path.suffix, FigureCanvasSVG))(drawn)
     if path.suffix == ".png":  # not by `savefig`, which draws everything twice
-        png(drawn).print_png(image, metadata={"Software": None})
+        canvas.print_png(image, metadata={"Software": None})
     elif path.suffix == ".pdf":
-        pdf(drawn).print_pdf(image, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        canvas.print_pdf(image, metadata={"CreationDate": None, "Producer": None, "Creator": None})
     else:
-        svg(drawn).print_svg(image, metadata={"Date": None})
+        canvas.print_svg(image, metadata={"Date": None})
     with storage.replacing(path) as file:
         file.write(image.getvalue())
     return path

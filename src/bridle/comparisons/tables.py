@@ -1,17 +1,15 @@
-"""Tables of the terminal: what came out of a game, several games side by side, and a ranking of policies."""
+"""Tables of games: what came out of one, several side by side, and a ranking of policies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, cast
-
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 from bridle.comparisons.analysis import RANKING_IN_SHORT, RATES, cost_notes, rate_notes
-from bridle.comparisons.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of
-from bridle.comparisons.text import number
+from bridle.comparisons.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of, grouped, label_of, number_of, problem_of
 from bridle.game.summary import BOUNDED
+from bridle.showing import listing, number
+from bridle.showing.tables import Fitting, Strong, TextTable, latex
 
 GameLike: TypeAlias = Mapping[str, object]
 """The facts of a game, as `bridle.game.summary` or a row has them."""
@@ -28,64 +26,30 @@ MOVING = {"dynamic_regret": NAMES["dynamic_regret"], "path_length": "length of t
 QUANTITIES = tuple((measured, bound) for measured, bound in BOUNDED if f"{bound}_paper" in COLUMNS)
 """What a comparison shows: what the paper bounds too, its bound being under the same name with ``_paper``."""
 
-NUMERIC = ("regret", "bound", "paper", "CCV", "interval", "us/round", "measured", "paper's bound")
-"""The headings of columns that hold numbers."""
-
-
-def table_of(title: str, *columns: str) -> Table:
-    """An empty table; columns of numbers are set to the right."""
-    table = Table(title=title or None, title_justify="left", title_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in NUMERIC else "left", overflow="fold")  # a number is never cut short
-    return table
-
-
-def plain_text(text: str) -> str:
-    """Text in which nothing is taken for markup."""
-    return text.replace("[", "\\[")
-
-
-class Fitting:
-    """The first of several tables that fits the terminal, else the last."""
-
-    def __init__(self, *tables: Table) -> None:
-        self.tables = tables
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = options.update(max_width=1000)
-        fitting = (table for table in self.tables if console.measure(table, options=room).maximum <= options.max_width)
-        yield next(fitting, self.tables[-1])
-
-
 # --- one game -------------------------------------------------------------------------------------------------------------------------
 
 
-def game_table(facts: GameLike) -> Table:
+def game_table(facts: GameLike) -> TextTable:
     """One game: what happened, what was proved, whether it held."""
-    size = f"T = {facts['horizon']:,}, d = {facts['dim']}"
-    table = table_of(
-        f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']} ({facts['engine']})",
-        "quantity", "measured", "bound", "paper's bound", "holds",
-    )  # fmt: skip
-    table.add_row("total cost", number(facts["cost"]), "", "", "")
+    rows = [["total cost", number(facts["cost"])]]
     for measured, bound in BOUNDED:
-        held = facts[f"{bound}_holds"]
-        if measured in ("dynamic_regret", "movement") and facts[measured] is None:  # no path is known, or it was not kept
-            continue
-        table.add_row(
-            NAMES[measured], number(facts[measured]), number(facts[bound]), number(facts.get(f"{bound}_paper")),
-            "" if held is None else "yes" if held else "NO",
-        )  # fmt: skip
+        if measured not in ("dynamic_regret", "movement") or facts[measured] is not None:  # a path is known, and it was kept
+            values = [facts[measured], facts[bound], facts.get(f"{bound}_paper")]
+            rows.append([NAMES[measured], *map(number, values), _held(facts[f"{bound}_holds"])])
     if facts.get("path_length") is not None:
-        table.add_row(MOVING["path_length"], number(facts["path_length"]), "", "", "")
+        rows.append([MOVING["path_length"], number(facts["path_length"])])
     for limit, _, share, proved in _rates(facts):
-        table.add_row(
-            f"{limit}, share of rounds", number(share), number(proved), "", "" if proved is None else "yes" if share <= proved else "NO",
-        )  # fmt: skip
-    for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items():
-        table.add_row(name, number(value), "", "", "")
-    table.add_row("microseconds a round", number(facts["us_per_round"]), "", "", "")
-    return table
+        holds = None if proved is None else share <= proved
+        rows.append([f"{limit}, share of rounds", number(share), number(proved), "", _held(holds)])
+    rows += [[name, number(value)] for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items()]
+    rows.append(["microseconds a round", number(facts["us_per_round"])])
+    size = f"T = {facts['horizon']:,}, d = {facts['dim']}"
+    title = f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']} ({facts['engine']})"
+    return TextTable(("quantity", "measured", "bound", "paper's bound", "holds"), rows, title, numeric=1)
+
+
+def _held(held: object) -> str:
+    return "" if held is None else "yes" if held else "NO"
 
 
 def _rates(facts: GameLike) -> list[tuple[str, float, float, float | None]]:
@@ -119,7 +83,22 @@ def game_notes(facts: GameLike) -> list[str]:
 
 def comparison_table(rows: Sequence[GameLike], title: str) -> Fitting:
     """Several games side by side, one line each; on a narrow terminal one line for each quantity of a game."""
-    return Fitting(_wide(rows, title), _narrow(rows, title))
+    wide, narrow = [], []
+    for row in rows:
+        place, label = str(row["problem"]), str(row["label"])
+        if row.get("does_not_apply"):
+            wide.append([place, label, "does not apply"])
+            narrow.append([place, label, "does not apply"])
+            continue
+        cells = {measured: _measured(row, measured, bound) for measured, bound in QUANTITIES}
+        wide.append([place, label, *(text for each in cells.values() for text in each), number(row["us_per_round"])])
+        shown = [name for name, bound in QUANTITIES if name != "interval_violation" or row[bound] is not None]
+        narrow += [[place, "" if i else label, _heading(name), *cells[name]] for i, name in enumerate(shown)]
+    headings = [heading for measured, _ in QUANTITIES for heading in (_heading(measured), "bound", "paper")]
+    return Fitting(
+        TextTable(("problem", "policy", *headings, "us/round"), wide, title, 2, grouped=True),
+        TextTable(("problem", "policy", "quantity", "measured", "bound", "paper"), narrow, title, 3, grouped=True),
+    )
 
 
 def comparison_notes(rows: Sequence[GameLike]) -> list[str]:
@@ -131,39 +110,6 @@ def comparison_notes(rows: Sequence[GameLike]) -> list[str]:
 def _broken(rows: Iterable[GameLike], quantities: Iterable[tuple[str, str]]) -> list[str]:
     broken = any(breaks_bound(row, bound) for row in rows for _, bound in quantities)
     return ["!: above its bound, which must not happen"] * broken
-
-
-def _wide(rows: Sequence[GameLike], title: str) -> Table:
-    headings = [heading for measured, _ in QUANTITIES for heading in (_heading(measured), "bound", "paper")]
-    table = table_of(title, "problem", "policy", *headings, "us/round")
-    last = None
-    for row in rows:
-        if last not in (None, row["problem"]):
-            table.add_section()
-        problem, last = str(row["problem"]) if row["problem"] != last else "", row["problem"]
-        if row.get("does_not_apply"):
-            table.add_row(problem, str(row["label"]), "does not apply")
-            continue
-        cells = [cell for measured, bound in QUANTITIES for cell in _measured(row, measured, bound)]
-        table.add_row(problem, str(row["label"]), *cells, number(row["us_per_round"]))
-    return table
-
-
-def _narrow(rows: Sequence[GameLike], title: str) -> Table:
-    table = table_of(title, "policy", "quantity", "measured", "bound", "paper")
-    last = None
-    for row in rows:
-        if row["problem"] != last:
-            table.add_section()
-            table.add_row(f"[bold]on {row['problem']}[/bold]")
-        last = row["problem"]
-        if row.get("does_not_apply"):
-            table.add_row(str(row["label"]), "does not apply")
-            continue
-        for i, (measured, bound) in enumerate(QUANTITIES):
-            if measured != "interval_violation" or row[bound] is not None:
-                table.add_row("" if i else str(row["label"]), _heading(measured), *_measured(row, measured, bound))
-    return table
 
 
 def _heading(measured: str) -> str:
@@ -179,57 +125,104 @@ def _measured(row: GameLike, measured: str, bound: str) -> tuple[str, str, str]:
 # --- a ranking ------------------------------------------------------------------------------------------------------------------------
 
 
-def ranking_table(ranked: list[RankedRow]) -> Fitting:
-    """The policies of a comparison in order, for each problem and horizon (see `analysis.ranking`); fewer columns where narrow."""
-    return Fitting(_ranking(ranked, bounds=True), _ranking(ranked, bounds=False))
+class RankedFigure(NamedTuple):
+    """A column of figures: its heading, the fact it shows, and whether less is better, so that the least is marked."""
+
+    heading: str
+    fact: str
+    less: bool = False
+
+
+FIGURES = (
+    RankedFigure("regret", "regret", True),
+    RankedFigure("bound", "regret_bound"),
+    RankedFigure("CCV", "ccv", True),
+    RankedFigure("bound", "ccv_bound"),
+)
+PACE = RankedFigure("us/round", "us_per_round")
+CAPTION = (
+    "Regret and cumulative constraint violation (CCV), medians over seeds, each beside the bound that is proved. Bold: the least of the "
+    "column among policies that no other beats; a regret below zero counts as zero, since it can be bought with violations."
+)
+
+
+def ranking_table(
+    ranked: Iterable[RankedRow], figures: Sequence[RankedFigure] = (*FIGURES, PACE), rank: bool = True, front: bool = False
+) -> TextTable:
+    """The policies of a comparison in order, for each problem and horizon (see `analysis.ranking`); the best of a column is bold.
+
+    The columns `rank` and `front` can be left out.
+    """
+    lines: list[list[str]] = []
+    for place, rows in grouped(ranked, lambda row: f"{row['problem_label']}, T = {row['horizon']:,}").items():
+        kept = [row for row in rows if row["pareto"]]
+        known = {each.fact: [value for row in kept if (value := _counted(row, each)) is not None] for each in figures if each.less}
+        best = {fact: min(values) for fact, values in known.items() if values}
+        for row in rows:
+            label = Strong(row["label"]) if row["rank"] == 1 else row["label"]
+            cells = ["does not apply"] if row["does_not_apply"] else [_figure(row, each, best) for each in figures]
+            lines.append([place, *[str(row["rank"] or "-")] * rank, label, *["*" * row["pareto"]] * front, *cells])
+    columns = ("problem", *["#"] * rank, "policy", *[""] * front, *(each.heading for each in figures))
+    return TextTable(columns, lines, numeric=2 + rank + front, grouped=True)
+
+
+def _counted(row: RankedRow, column: RankedFigure) -> float | None:
+    """What counts of a figure: nothing below zero, and no rounding."""
+    value = number_of(row, column.fact)
+    return None if value is None else 0.0 if value <= 1e-9 * row["horizon"] else value
+
+
+def _figure(row: RankedRow, column: RankedFigure, best: dict[str, float]) -> str:
+    text = number(number_of({**row["measures"], **row}, column.fact))
+    text += " !" * (column.less and breaks_bound(row, f"{column.fact}_bound"))
+    first = row["pareto"] and column.fact in best and _counted(row, column) == best[column.fact]
+    return Strong(text) if first else text
+
+
+def terminal_ranking(ranked: list[RankedRow]) -> Fitting:
+    """The ranking for the terminal, with what else was measured; without the bounds where it is narrow."""
+    more = [RankedFigure(heading, name) for name, heading in MOVING.items() if any(row.get(name) is not None for row in ranked)]
+    more += [RankedFigure(name, name) for name in dict.fromkeys(name for row in ranked for name in row["measures"])]
+    alone = tuple(each for each in FIGURES if each.less)
+    return Fitting(*(ranking_table(ranked, (*figures, PACE, *more), front=True) for figures in (FIGURES, alone)))
+
+
+def latex_ranking(ranked: Iterable[RankedRow], caption: str | None = None, label: str | None = None, floating: bool = True) -> str:
+    """The ranking as a table for ``\\usepackage{booktabs}``."""
+    text = latex(ranking_table(ranked, rank=False))
+    if floating:
+        above = rf"\caption{{{CAPTION if caption is None else caption}}}" + (f"\n\\label{{{label}}}" if label else "")
+        text = "\n".join([r"\begin{table}", r"\centering", above, text, r"\end{table}"])
+    return f"% \\usepackage{{booktabs}}\n{text}\n"
 
 
 def ranking_notes(ranked: list[RankedRow], rows: list[GameRow]) -> list[str]:
     """What a reader of the ranking should be told in words: what does not apply, what a game warned of, how to read the marks."""
     notes = [f"{RANKING_IN_SHORT}; *: no other policy is better in one and as good in the other; medians over seeds"]
     notes += cost_notes(ranked)
-    refused = [(row["label"], row["problem_label"], general_reason_of(row)) for row in rows if row["does_not_apply"]]
-    notes += [f"does not apply: {games}: {reason}" for games, reason in _merged(refused)]
-    warned = [(row["label"], row["problem_label"], text) for row in rows for text in row["warnings"]]
-    notes += [f"warning: {games}: {text}" for games, text in _merged(warned)]
+    notes += merged(rows, general_reason_of, "does not apply: {who}: {text}")
+    notes += merged(rows, lambda row: row.get("warnings"), "warning: {who}: {text}")
     notes += [f"how often: {text}" for text in rate_notes(rows)]
     return notes + _broken(ranked, BOUNDED)
 
 
-def _merged(texts: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """Texts about policies on problems, each once for all of whom it is true: "a, b on c, d", and the text."""
+def merged(rows: Iterable[GameRow], told: Callable[[GameRow], object], sentence: str, place: bool = True) -> list[str]:
+    """What is `told` of rows, a text or several, each once as a sentence with `{text}` and all of `{who}` it is true of.
+
+    They are policies "on" their problems, or without the `place` policies alone.
+    """
     where: dict[tuple[str, str], dict[str, None]] = {}
-    for label, problem, text in texts:
-        where.setdefault((label, text), {})[problem] = None
+    for row in rows:
+        for text in texts(told(row)):
+            where.setdefault((label_of(row), text), {})[problem_of(row)] = None
     who: dict[tuple[str, str], list[str]] = {}
     for (label, text), problems in where.items():
-        who.setdefault((", ".join(problems), text), []).append(label)
-    return [(f"{', '.join(labels)} on {problems}", text) for (problems, text), labels in who.items()]
+        who.setdefault((", ".join(problems) if place else "", text), []).append(label)
+    names = {key: f"{', '.join(labels)} on {key[0]}" if place else listing(labels) for key, labels in who.items()}
+    return [sentence.format(who=name, text=text) for (_, text), name in names.items()]
 
 
-def _ranking(ranked: list[RankedRow], bounds: bool) -> Table:
-    columns = ["regret", *(["bound"] * bounds), "CCV", *(["bound"] * bounds), "us/round"]
-    own = list(dict.fromkeys(name for row in ranked for name in row["measures"]))
-    moving = [name for name in MOVING if any(row.get(name) is not None for row in ranked)]
-    table = table_of("", "#", "policy", "", *columns)
-    for name in (*(MOVING[name] for name in moving), *own):
-        table.add_column(name, justify="right", overflow="fold")
-    last = None
-    for row in ranked:
-        place = f"{row['problem_label']}, T = {row['horizon']:,}"
-        if place != last:
-            table.add_section()
-            table.add_row("", f"[bold]{plain_text(place)}[/bold]")
-        last = place
-        if row["does_not_apply"]:
-            table.add_row("-", plain_text(row["label"]), "", "does not apply")
-            continue
-        cells = []
-        values: GameLike = row
-        for measured, bound in BOUNDED[:2]:
-            cells.append(number(values[measured]) + " !" * breaks_bound(row, bound))
-            cells += [number(values[bound])] * bounds
-        front = "*" if row["pareto"] else ""
-        worth = [*(number(values.get(name)) for name in moving), *(number(row["measures"].get(name)) for name in own)]
-        table.add_row(str(row["rank"] or "-"), plain_text(row["label"]), front, *cells, number(row["us_per_round"]), *worth)
-    return table
+def texts(told: object) -> list[str]:
+    """The texts that there are, of one or of several, without the stop at their end."""
+    several = told if isinstance(told, (list, tuple)) else [told]
+    return [str(text).strip().rstrip(".") for text in several if text]

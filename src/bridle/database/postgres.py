@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import URL
 
 from bridle.core import InputError
-from bridle.database import migrations
+from bridle.database import schema
 from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import SERVER, Compiled, Value, compile_all, compiled
@@ -41,7 +41,7 @@ from bridle.database.tables import SERVER, Compiled, Value, compile_all, compile
 LEASE, RENEWED, MARGIN = 10.0, 3.0, 2.0
 """Seconds that a server is taken to live after it was heard of, between two signs of life, and before the end that it stops answering."""
 
-MIGRATING = 0x6272_6964_6C65
+MAKING = 0x6272_6964_6C65
 """The number of the lock under which tables are made."""
 
 SETTINGS = ("lock_timeout = '5s'", "idle_in_transaction_session_timeout = '15s'", "application_name = 'bridle'")
@@ -132,7 +132,7 @@ class PostgresStore(EventStore):
             if readonly:
                 self._look()
             else:
-                self._migrate()
+                self._make_tables()
                 with self._transaction() as run:
                     begun = time.monotonic()
                     run("forget_servers")
@@ -190,22 +190,21 @@ class PostgresStore(EventStore):
             there = connection.execute("SELECT to_regclass('schema_version') IS NOT NULL").fetchone()
             if there != (True,):
                 raise InputError(f"cannot read {self.name}: it holds no sessions of bridle")
-            return cast(tuple[int], connection.execute(migrations.READ_VERSION).fetchone())[0]
+            return cast(tuple[int], connection.execute(schema.READ_VERSION).fetchone())[0]
 
-        self.schema_version = self._reading_on(version)
-        migrations.steps_from(self.schema_version, self.name)
+        schema.refuse_another_version(self._reading_on(version), self.name)
 
-    def _migrate(self) -> None:
-        """Bring the tables up to date, each step in one transaction; one server at a time."""
-        steps: Sequence[migrations.Step] = (migrations.STEPS[0],)
-        while steps:
-            with self._alone() as connection:
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
-                connection.execute(migrations.VERSION_TABLE)
-                version = cast(tuple[int | None], connection.execute(migrations.READ_VERSION).fetchone())[0] or 0
-                self.schema_version, steps = version, migrations.steps_from(version, self.name)
-                for statement in (*steps[0](DIALECT), *migrations.record(version + 1)) if steps else ():
-                    connection.execute(statement.encode())
+    def _make_tables(self) -> None:
+        """Make the tables in one transaction, unless they are there; one server at a time."""
+        with self._alone() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
+            connection.execute(schema.VERSION_TABLE)
+            version = cast(tuple[int | None], connection.execute(schema.READ_VERSION).fetchone())[0]
+            if version is not None:
+                schema.refuse_another_version(version, self.name)
+                return
+            for statement in schema.creation(DIALECT):
+                connection.execute(statement.encode())
 
     # --- transactions ---------------------------------------------------------------------------------------------------------------
 

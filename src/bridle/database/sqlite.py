@@ -19,7 +19,7 @@ from urllib.parse import quote
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
-from bridle.database import migrations, owners
+from bridle.database import owners, schema
 from bridle.database.mark import COUNTS, HighWaterMark, Marked, missing
 from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
@@ -85,10 +85,10 @@ class SqliteStore(EventStore):
                     raise InputError(f"cannot read {path}: there is no such file")
                 self._refuse_a_loss()
                 self._open_reader()
-                self.schema_version = self._read_version()
-                migrations.steps_from(self.schema_version, self.name)
-                if not self.schema_version:
+                version = self._read_version()
+                if not version:
                     raise InputError(f"cannot read {path}: it holds no sessions of bridle")
+                schema.refuse_another_version(version, self.name)
             else:
                 if not Path(self.path).parent.is_dir():
                     raise InputError(f"cannot open {path}: there is no folder {Path(self.path).parent}")
@@ -96,7 +96,7 @@ class SqliteStore(EventStore):
                 owners.sweep(self.path)
                 self._refuse_a_loss()
                 self._open_writer()
-                self._migrate()
+                self._make_tables()
                 self._register()
                 self._keep_mark()
         except BaseException:
@@ -150,18 +150,16 @@ class SqliteStore(EventStore):
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _migrate(self) -> None:
-        """Bring the tables up to date, each step in one transaction."""
-        while True:
-            with self._alone() as connection:
-                connection.execute(migrations.VERSION_TABLE)
-                version = connection.execute(migrations.READ_VERSION).fetchone()[0] or 0
-                steps = migrations.steps_from(version, self.name)
-                self.schema_version = version
-                if not steps:
-                    return
-                for statement in (*steps[0](DIALECT), *migrations.record(version + 1)):
-                    connection.execute(statement)
+    def _make_tables(self) -> None:
+        """Make the tables in one transaction, unless they are there."""
+        with self._alone() as connection:
+            connection.execute(schema.VERSION_TABLE)
+            version = connection.execute(schema.READ_VERSION).fetchone()[0]
+            if version is not None:
+                schema.refuse_another_version(version, self.name)
+                return
+            for statement in schema.creation(DIALECT):
+                connection.execute(statement)
 
     def _register(self) -> None:
         with self._alone() as connection:
@@ -175,7 +173,7 @@ class SqliteStore(EventStore):
             reader = self._open_reader()
             if not reader.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()[0]:
                 return 0
-            return int(reader.execute(migrations.READ_VERSION).fetchone()[0] or 0)
+            return int(reader.execute(schema.READ_VERSION).fetchone()[0] or 0)
 
     # --- the mark -------------------------------------------------------------------------------------------------------------------
 

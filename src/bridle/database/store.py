@@ -111,8 +111,6 @@ class EventStore(ABC):
     `owner` is this store's name among those that own sessions, `name` the database's in messages.
     """
 
-    schema_version = 0
-
     def __init__(self, name: str, owner: str | None, at: str, readonly: bool) -> None:
         if owner is not None and not OWNER.fullmatch(owner):
             raise InputError(f"owner must be 1 to 64 letters, digits, dots, underscores and dashes, not {owner!r}")

@@ -1,7 +1,8 @@
 """The tables as they are now, and every statement on them, compiled once for each kind of database.
 
 Statements are written with SQLAlchemy and run as text on the driver's own cursor, with their values by position: that costs nothing
-beside the commit, where a statement that SQLAlchemy runs itself costs half as much again. How the tables came to be is in `migrations`.
+beside the commit, where a statement that SQLAlchemy runs itself costs half as much again. The statements
+that make the tables are in `schema`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from bridle import validate
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from bridle.showing.tables import TextTable
 
 PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.stream"}
 """The protocols, and the module of each."""
@@ -40,7 +40,7 @@ class Options(NamedTuple):
 class Outcome(NamedTuple):
     """A table for people, sentences below it, and the facts for programs."""
 
-    table: Table
+    table: TextTable
     notes: list[str]
     facts: Mapping[str, object]
 

@@ -1,50 +1,49 @@
-"""The report of the experiment: the frame of every page, with its figures inside, and the elements that the two protocols put on it."""
+"""The report of the experiment: the frame of every page, with the charts and the table of a protocol inside."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
-from bridle.comparisons.html_page import read_template, render_page, write_page
-
-
-def write_fraud_page(path: Path, title: str, lead: str, sections: Iterable[str]) -> Path:
-    """Write the page: the whole new one, or the old one stays. `sections` are HTML."""
-    return write_page(path, render_page("fraud", title, lead, "\n".join(sections), css=read_template("figures.css").template))
-
-
-def paragraph(text: str, kind: str = "about") -> str:
-    """A paragraph; `kind` is a class of the style sheet: about, takeaway, note, alarm."""
-    return f'<p class="{kind}">{escape(text)}</p>'
+from bridle.comparisons.html_page import fact_list, figure, render_page, section, write_page
+from bridle.showing import svg
+from bridle.showing.marks import Chart
+from bridle.showing.tables import TextTable, page_table
 
 
-def figures(drawn: Sequence[tuple[str, str, Path]]) -> str:
-    """Figures side by side: of each its title, what it shows, and the SVG file that goes into the page."""
-    parts = []
-    for title, caption, file in drawn:
-        image = base64.b64encode(file.read_bytes()).decode()
-        parts.append(
-            f'<figure><figcaption><div class="head"><h4>{escape(title)}</h4></div><p>{escape(caption)}</p></figcaption>'
-            f'<img alt="{escape(f"{title}. {caption}")}" src="data:image/svg+xml;base64,{image}"></figure>'
-        )
-    return f'<div class="figures">{"".join(parts)}</div>'
+class Report(NamedTuple):
+    """What a page of the experiment holds: all of it plain text but for the charts."""
+
+    title: str
+    lead: str
+    ran: Mapping[str, str]
+    command: str
+    takeaway: str
+    notes: Sequence[str]
+    charts: Iterable[Chart]
+    table: TextTable
+    reading: Mapping[str, str]
 
 
-def table(head: Sequence[str], lines: Iterable[Sequence[str]], caption: str) -> str:
-    """A table of texts, the first column its names."""
-    names = "".join(f'<th scope="col"{" class=name" if i == 0 else ""}>{escape(name)}</th>' for i, name in enumerate(head))
-    body = "".join(
-        f'<tr><th scope="row">{escape(line[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in line[1:])}</tr>' for line in lines
-    )
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+def write_fraud_page(path: Path, report: Report) -> Path:
+    """Write the page: the whole new one, or the old one stays."""
+    drawn = "".join(figure(chart, legend=True) for chart in report.charts)
+    said = [f'<p class="takeaway">{escape(report.takeaway)}</p>', *(f'<p class="note">{escape(note)}</p>' for note in report.notes)]
+    words = "".join(f"<div><h4>{escape(word)}</h4><p>{escape(text)}</p></div>" for word, text in report.reading.items())
+    sections = [
+        svg.definitions(),
+        section("run", "What was run", fact_list(report.ran, command=report.command)),
+        section("results", "Results", *said, f'<div class="charts">{drawn}</div>', table(report.table)),
+        section("reading", "How to read this page", f'<div class="reading">{words}</div>'),
+    ]
+    return write_page(path, render_page("fraud", report.title, report.lead, "\n".join(sections)))
 
 
-def reading(entries: Mapping[str, str]) -> str:
-    """How to read the page: what each word means."""
-    parts = (f"<div><h4>{escape(word)}</h4><p>{escape(text)}</p></div>" for word, text in entries.items())
-    return f'<div class="reading">{"".join(parts)}</div>'
+def table(shown: TextTable) -> str:
+    """A table of texts, the first column its names; its title is its caption."""
+    first, *others = shown.columns
+    names = f'<th class="name" scope="col">{escape(first)}</th>' + "".join(f'<th scope="col">{escape(name)}</th>' for name in others)
+    cells = (f'<th scope="row">{escape(row[0])}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:]) for row in shown.rows)
+    return page_table(shown.title, f"<tr>{names}</tr>", "".join(f"<tr>{each}</tr>" for each in cells), escape(shown.title))

@@ -5,23 +5,24 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
 import numpy as np
-from rich.table import Table
 
 import bridle
 from bridle import storage, validate
-from bridle.comparisons.html_page import fact_list, section
 from bridle.comparisons.keys import digest, fingerprint, hash_file
-from bridle.comparisons.text import seed_range
 from bridle.core import InputError, Interrupted
 from bridle.data import load
 from bridle.fraud import FraudProgress, Options, Outcome, figures, page, paper_model
 from bridle.fraud.facts import PaperCurves, PaperFacts
 from bridle.fraud.paper_model import PaperPoint, PaperRows, SeedResult
 from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
+from bridle.showing import seed_range
+from bridle.showing.marks import Chart
+from bridle.showing.tables import TextTable
 
 SEEDS = 3
 """How many seeds are played unless the user says."""
@@ -53,7 +54,7 @@ def command(options: Options, progress: FraudProgress | None = None) -> Outcome:
     notes = [*_notes(facts), *_write_files(facts, results, out, options.command)]
     if there:
         notes.append(f"{there} of {len(seeds)} seeds were there already")
-    return Outcome(_points_table(facts), notes, facts)
+    return Outcome(points_table(facts), notes, facts)
 
 
 def parse_lambdas(text: str | None) -> list[float]:
@@ -183,24 +184,16 @@ POINT_COLUMNS = tuple(PaperPoint.__annotations__)
 HEAD = ("lambda", "FPR", "TPR", "total cost", "CCV", "CCV grows like", "|weights|")
 
 
-def lines(facts: PaperFacts) -> list[list[str]]:
-    """The averages as texts under `HEAD`."""
-    return [
+def points_table(facts: PaperFacts) -> TextTable:
+    """The averages of every lambda."""
+    rows = [
         [
             f"{line['lambda']:.4g}", f"{line['fpr']:.4f}", f"{line['tpr']:.4f}", f"{line['cost']:,.1f}", f"{line['ccv']:,.1f}",
             "-" if line["ccv_exponent"] is None else f"t^{line['ccv_exponent']:.2f}", f"{line['norm']:.2f}",
         ]
         for line in averages(facts)
     ]  # fmt: skip
-
-
-def _points_table(facts: PaperFacts) -> Table:
-    table = Table(title=f"Section 4 of the paper, variant {facts['variant']}: means over {_seeds(facts)}", title_justify="left")
-    for name in HEAD:
-        table.add_column(name, justify="right")
-    for line in lines(facts):
-        table.add_row(*line)
-    return table
+    return TextTable(HEAD, rows, f"Section 4 of the paper, variant {facts['variant']}: means over {_seeds(facts)}", numeric=0)
 
 
 def _seeds(facts: PaperFacts) -> str:
@@ -237,41 +230,26 @@ def _write_files(facts: PaperFacts, results: list[SeedResult], out: Path, typed:
     sheet.writerows(facts["points"])
     with storage.replacing(out / "points.csv") as file:
         file.write(text.getvalue().encode())
-    drawn = figures.write_paper_figures(facts, curves, out)
-    report = _write_page(facts, drawn, out / "report.html", typed)
+    charts = figures.paper_charts(facts, curves)
+    drawn = figures.write_figures(charts, out)
+    report = _write_page(facts, charts.values(), out / "report.html", typed)
     return [
         f"points: {out / 'points.csv'}; everything: {out / 'metrics.json'}", f"figures: {', '.join(map(str, drawn))}", f"report: {report}"
     ]  # fmt: skip
 
 
-def _write_page(facts: PaperFacts, drawn: list[Path], path: Path, typed: str) -> Path:
-    svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
-    captions = [
-        ("ROC curve", f"One point for each lambda; bold: seed {facts['seeds'][0]}. The paper reports an area of {facts['auc_paper']:.2f}."),
-        (
-            "CCV against t",
-            "Median over seeds, both axes logarithmic. Dotted: power law fitted to the second half. Dashed: growth like √t.",
-        ),
-    ]
+def _write_page(facts: PaperFacts, charts: Iterable[Chart], path: Path, typed: str) -> Path:
     ran = {
         "Variant": facts["variant"], "Transactions": f"{facts['rounds']:,}", "Frauds": f"{facts['frauds']:,}",
         "Network": f"{facts['inputs']}-{facts['hidden']}-1, {facts['weights']} weights", "Lambdas": f"{len(facts['lambdas'])}",
         "Seeds": seed_range(facts["seeds"]), "Engine": facts["engine"], "Time in play": f"{facts['seconds']:,.1f} s",
     }  # fmt: skip
     ran |= {name: f"{value:.4g}" for name, value in facts["settings"].items()}
-    about, area, _, theorem = _notes(facts)
-    return page.write_fraud_page(
-        path,
-        "Credit-card fraud, as in the paper",
+    about, area, _, theorem = map(sentence, _notes(facts))
+    lead = (
         f"A network trained online by Algorithm 1 on {facts['rounds']:,} real card transactions, one pass, once for each lambda: "
-        f"area under the ROC curve {facts['auc']:.3f}, in the paper {facts['auc_paper']:.2f}.",
-        [
-            section("run", "What was run", fact_list(ran, command=typed), page.paragraph(sentence(about))),
-            section(
-                "results", "Results", page.paragraph(sentence(area), "takeaway"), page.paragraph(sentence(theorem), "note"),
-                page.figures([(*text, svg[name]) for text, name in zip(captions, ("roc", "ccv"), strict=True)]),
-                page.table(HEAD, lines(facts), f"Every lambda: means over {_seeds(facts)}."),
-            ),
-            section("reading", "How to read this page", page.reading(READING)),
-        ],
-    )  # fmt: skip
+        f"area under the ROC curve {facts['auc']:.3f}, in the paper {facts['auc_paper']:.2f}."
+    )
+    notes = [about, theorem]
+    title = "Credit-card fraud, as in the paper"
+    return page.write_fraud_page(path, page.Report(title, lead, ran, typed, area, notes, charts, points_table(facts), READING))

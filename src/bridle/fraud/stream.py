@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
-from rich.table import Table
 
 import bridle
 from bridle import validate
 from bridle.adapters import scaling
-from bridle.comparisons.html_page import fact_list, section
 from bridle.comparisons.keys import digest, fingerprint, hash_file
 from bridle.core import InputError, Interrupted, Unavailable
 from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, scores, stream_model
 from bridle.fraud.baselines import RowProgress
 from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts
-from bridle.fraud.figures import write_stream_figures
+from bridle.fraud.figures import stream_charts, write_figures
 from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
 from bridle.fraud.stream_model import Contestant, Setting, StreamRows
+from bridle.showing.tables import TextTable
 
 Scorer: TypeAlias = Callable[[StreamRows, RowProgress], tuple[np.ndarray, TrainingFacts]]
 """Scores a stream: the scores, and what else is known."""
@@ -76,7 +75,7 @@ def command(options: Options, progress: FraudProgress | None = None) -> Outcome:
     if tried is not None:
         facts["tried"] = tried
     idle = ["--seeds changes nothing here: the stream has one order, and what is drawn is drawn from seed 0"] if seeds > 1 else []
-    return Outcome(_contest_table(lines), [*_notes(facts), *idle, *_write_files(facts, out, options.command)], facts)
+    return Outcome(contest_table(lines), [*_notes(facts), *idle, *_write_files(facts, out, options.command)], facts)
 
 
 def _choose(rows: StreamRows, engine: str, progress: FraudProgress | None) -> tuple[Setting, list[dict[str, float]]]:
@@ -181,9 +180,9 @@ def _contest(rows: StreamRows, name: str, about: str, scorer: Scorer, progress: 
 # --- what came of it -------------------------------------------------------------------------------------------------------------------
 
 
-def lines(contestants: list[ContestantFacts]) -> list[list[str]]:
-    """The contestants as texts under `HEAD`, best first by the mean log-odds of both areas."""
-    return [
+def contest_table(contestants: list[ContestantFacts]) -> TextTable:
+    """The contestants, best first by the mean log-odds of both areas."""
+    rows = [
         [
             line["name"], f"{line['auc']:.4f}", f"{line['average_precision']:.4f}", f"{line['auc_unseen']:.4f}",
             f"{line['average_precision_unseen']:.4f}", f"{line['recall_at_0.001']:.3f}", f"{line['recall_at_0.01']:.3f}",
@@ -191,15 +190,7 @@ def lines(contestants: list[ContestantFacts]) -> list[list[str]]:
         ]
         for line in sorted(contestants, key=lambda line: -stream_model.merit(line["auc"], line["average_precision"]))
     ]  # fmt: skip
-
-
-def _contest_table(contestants: list[ContestantFacts]) -> Table:
-    table = Table(title="The fraud stream in time order: every row scored before it is learned", title_justify="left")
-    for name in HEAD:
-        table.add_column(name, justify="left" if name == HEAD[0] else "right")
-    for line in lines(contestants):
-        table.add_row(*line)
-    return table
+    return TextTable(HEAD, rows, "The fraud stream in time order: every row scored before it is learned", numeric=1)
 
 
 def _notes(facts: StreamFacts) -> list[str]:
@@ -222,28 +213,16 @@ def _notes(facts: StreamFacts) -> list[str]:
 def _write_files(facts: StreamFacts, out: Path, typed: str) -> list[str]:
     """The files of the experiment, and where they are."""
     write_json(out / "metrics.json", facts, indent=1)
-    drawn = write_stream_figures(facts, out)
-    svg = {file.stem: file for file in drawn if file.suffix == ".svg"}
+    charts = stream_charts(facts)
+    drawn = write_figures(charts, out)
     ran = {"Transactions": f"{facts['rounds']:,}", "Frauds": f"{facts['frauds']}", "Engine": facts["engine"]}
     ran |= {name: f"{value:g}" for name, value in facts["setting"].items()}
     first, *more = [sentence(note) for note in _notes(facts)]
-    captions = {
-        "areas": ("Both areas", "AUC and average precision of every contestant over the whole stream; up and right is better."),
-        "alerts": ("Frauds caught", "The share of frauds among the rows with the highest scores, against how many rows are flagged."),
-    }
-    report = page.write_fraud_page(
-        out / "report.html",
-        "Credit-card fraud, in time order",
+    lead = (
         f"{facts['rounds']:,} real card transactions, {facts['frauds']} of them frauds, each scored before its label was learned: AUC "
-        f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance.",
-        [
-            section("run", "What was run", fact_list(ran, command=typed)),
-            section(
-                "results", "Results", page.paragraph(first, "takeaway"), *(page.paragraph(note, "note") for note in more),
-                page.figures([(*text, svg[name]) for name, text in captions.items()]),
-                page.table(HEAD, lines(facts["contestants"]), "Every contestant, best first by both areas."),
-            ),
-            section("reading", "How to read this page", page.reading(READING)),
-        ],
-    )  # fmt: skip
+        f"{facts['auc']:.3f} and average precision {facts['average_precision']:.3f} with one setting, fixed in advance."
+    )
+    title, table = "Credit-card fraud, in time order", contest_table(facts["contestants"])
+    shown = page.Report(title, lead, ran, typed, first, more, charts.values(), table, READING)
+    report = page.write_fraud_page(out / "report.html", shown)
     return [f"everything: {out / 'metrics.json'}", f"figures: {', '.join(map(str, drawn))}", f"report: {report}"]

@@ -13,7 +13,7 @@ from bridle.game.play import Trace
 from bridle.game.summary import bound_curves
 from bridle.ops import Array
 from bridle.showing import cards, count, figures, number, short, spread
-from bridle.showing.marks import NAMES, UNITS, Axis, Chart, Line, Quantity, axis, chosen
+from bridle.showing.marks import NAMES, Chart, Line, Quantity, against_round, chosen, line
 from bridle.solvers.block_stream import NoComparator
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ QUICK_ROUNDS = 5_000
 
 def plot_trace(trace: Trace, what: str | Sequence[str], ax: object, width: str | None) -> Figure:
     """The figure."""
-    figures.require_matplotlib()
-    parts = curves(trace, chosen(what))
-    return figures.sheet(parts, width, heading=title_of(trace)) if ax is None else figures.on_axes(ax, parts)
+    return figures.plot(curves(trace, chosen(what)), ax, width, title_of(trace))
 
 
 def title_of(trace: Trace) -> str:
@@ -45,7 +43,7 @@ def trace_card(trace: Trace) -> str:
         return cards.card(repr(trace))
     quick = trace.rounds * (1 if trace.shared_stream else trace.runs or 1) <= QUICK_ROUNDS
     charts = curves(trace, ["regret", "ccv"] if quick else ["ccv"])
-    last = [line.y[-1] for chart in charts if chart.kind == "regret" for line in chart.marks if isinstance(line, Line)]
+    last = [line.y[-1] for chart in charts if chart.kind == "regret" for line in chart.of(Line)]
     regret = [] if quick else ["Regret takes a while to find in a game this long: bridle.regret(trace), trace.plot()."]
     facts = {
         "policy": short(trace.policy),
@@ -79,25 +77,20 @@ def _regrets(trace: Trace) -> tuple[Array | None, str]:
 
 
 def _chart(trace: Trace, what: Quantity, values: Array | None, allowed: list[float | None] | None, why: str) -> Chart:
-    rounds = [int(t) for t in trace.curve.rounds]
-    lines = [] if values is None else _lines(trace, values.reshape(len(rounds), -1), rounds, allowed)
+    lines = [] if values is None else _lines(trace, values.reshape(len(trace.curve.rounds), -1), allowed)
     notes = [f"There is no {NAMES[what]} to draw: {why}."] if values is None else []
-    flat = [value for line in lines for value in line.y]
-    log = what == "ccv" or all(value is None or value > 0.0 for value in flat)
-    heading = f"{'CCV' if what == 'ccv' else 'Regret'} against t"
-    y = axis(UNITS[what], flat, log, 1e-9 * trace.rounds)
-    return Chart(what, trace.problem.name or "a problem", trace.rounds, heading, heading, Axis("round t", "log"), y, lines, notes)
+    return against_round(what, trace.problem.name or "a problem", trace.rounds, lines, notes)
 
 
-def _lines(trace: Trace, values: Array, rounds: list[int], allowed: list[float | None] | None) -> list[Line]:
+def _lines(trace: Trace, values: Array, allowed: list[float | None] | None) -> list[Line]:
     """A line for each run, or the median of many with a band between the 10 % and the 90 % quantile."""
-    nothing: list[float | None] = [None] * len(rounds)
     runs, name = values.shape[1], getattr(trace.policy, "name", type(trace.policy).__name__)
+    rounds = [int(t) for t in trace.curve.rounds]
     if runs <= MOST_LINES:
         labels = [name] if runs == 1 else [_run_label(trace, i) for i in range(runs)]
-        return [Line(i, labels[i], rounds, own, own, own, allowed or nothing, None) for i, own in enumerate(values.T.tolist())]
+        return [line(i, labels[i], rounds, own, bound=allowed) for i, own in enumerate(values.T.tolist())]
     low, median, high = np.quantile(values, [0.1, 0.5, 0.9], axis=1).tolist()
-    return [Line(0, f"{name}: median of {runs} runs", rounds, median, low, high, nothing, None)]
+    return [line(0, f"{name}: median of {runs} runs", rounds, median, low=low, high=high)]
 
 
 def _run_label(trace: Trace, i: int) -> str:

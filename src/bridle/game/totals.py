@@ -11,26 +11,23 @@ from bridle.ops import Array, Scalar, along, maximum, pos, scalar, vector
 
 
 class RunningTotals(NamedTuple):
-    """The sums that a session keeps: of the costs, of every constraint's violation, and of its values with their sign.
-
-    `signed` is None where the values of earlier rounds are not known.
-    """
+    """The sums that a session keeps: of the costs, of every constraint's violation, and of its values with their sign."""
 
     cost: Scalar
     hard: Array
-    signed: Array | None
+    signed: Array
 
     def add(self, f: Scalar, g: Array, violation: Array | None = None) -> RunningTotals:
         """The sums after one more round with as many constraints; `violation` is (g)^+ where the caller has it already."""
         hard = self.hard + (pos(g) if violation is None else violation)
-        return RunningTotals(self.cost + f, hard, None if self.signed is None else self.signed + g)
+        return RunningTotals(self.cost + f, hard, self.signed + g)
 
     def padded(self, k: int) -> RunningTotals:
         """The sums of at least k constraints: those not seen so far have zeros."""
         more = k - len(self.hard)
         if more <= 0:
             return self
-        return RunningTotals(self.cost, np.pad(self.hard, (0, more)), None if self.signed is None else np.pad(self.signed, (0, more)))
+        return RunningTotals(self.cost, np.pad(self.hard, (0, more)), np.pad(self.signed, (0, more)))
 
 
 class Totals(NamedTuple):
@@ -61,7 +58,6 @@ class Totals(NamedTuple):
         g, violation = charged(g, axes), charged(violation, axes)
         queue = pos(self.queue + g)  # Lindley's recursion Q_t = (Q_{t-1} + g_t)^+
         cost, hard, soft = RunningTotals(self.cost, self.hard, self.soft).add(f, g, violation)
-        assert soft is not None
         finite = 0.0 * (cost + soft.sum(axis=-1, keepdims=soft.ndim > 1)) == 0.0  # a sum that is not finite stays so
         return Totals(
             self.rounds + finite * 1.0,

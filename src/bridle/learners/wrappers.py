@@ -1,14 +1,14 @@
-"""Wrappers that turn any learner or policy into one for delayed feedback, or for an unknown horizon.
+"""A wrapper that turns any learner or policy into one for an unknown horizon.
 
-Both are records themselves, so they run on every engine and can be put under or over anything else: `Delayed(AdaGrad(...), 5)` is a
-learner, `Delayed(policy, 5)` a policy, `Doubling(lambda T: ...)` whichever its argument makes.
+It is a record itself, so it runs on every engine and can be put under or over anything else: `Doubling(lambda T: ...)` is a learner or a
+policy, whichever its argument makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import log, log2
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -34,92 +34,6 @@ class InnerPolicy(Policy[object], Protocol):
 
     @property
     def domain(self) -> Domain: ...
-
-
-class DelayedState(NamedTuple):
-    """The inner state, what is still on its way (oldest first), and how many items have been sent."""
-
-    inner: object
-    waiting: Array | Feedback
-    sent: Scalar
-
-
-@showing.shown("Delayed")
-class DelayedLearner(NamedTuple):
-    """The gradient of round s reaches the inner learner after round s + delay; the delay is the length of `slots`."""
-
-    inner: InnerLearner
-    slots: Array
-
-    @property
-    def domain(self) -> Domain:
-        return self.inner.domain
-
-    @property
-    def scale_free(self) -> bool:
-        return self.inner.scale_free
-
-    def init(self, x1: Array) -> DelayedState:
-        return DelayedState(self.inner.init(x1), ops.namespace(x1).zeros((self.slots.shape[-1], *x1.shape)), 0.0)
-
-    def decide(self, state: DelayedState) -> Array:
-        return self.inner.decide(state.inner)
-
-    def step(self, state: DelayedState, grad: Array, modulus: Scalar | None = None) -> DelayedState:
-        _refuse(modulus)
-        return _exchange(state, grad, self.inner.step)
-
-    def rescale(self, state: DelayedState, factor: Scalar) -> DelayedState:
-        gradients: Array = state.waiting  # type: ignore[assignment]
-        return DelayedState(self.inner.rescale(state.inner, factor), factor * gradients, state.sent)
-
-
-@showing.shown("Delayed")
-class DelayedPolicy(NamedTuple):
-    """The feedback of round s reaches the inner policy after round s + delay; the delay is the length of `slots`."""
-
-    inner: InnerPolicy
-    slots: Array
-    each: Array  # (k,): its length is the number of constraints
-
-    @property
-    def domain(self) -> Domain:
-        return self.inner.domain
-
-    def init(self, x1: Array) -> DelayedState:
-        lead, d, k = x1.shape[:-1], x1.shape[-1], self.each.shape[-1]
-        shapes = ((*lead, d), (*lead, 1) if lead else (), (*lead, d), (*lead, k), (*lead, k, d))  # of x, f, df, g, dg
-        zeros = [ops.namespace(x1).zeros((self.slots.shape[-1], *shape)) for shape in shapes]
-        return DelayedState(self.inner.init(x1), Feedback(*zeros), 0.0)
-
-    def decide(self, state: DelayedState) -> Array:
-        return self.inner.decide(state.inner)
-
-    def update(self, state: DelayedState, feedback: Feedback) -> DelayedState:
-        _refuse(feedback.modulus)
-        return _exchange(state, feedback._replace(modulus=None, round=None), self.inner.update)
-
-
-def _refuse(modulus: Scalar | None) -> None:
-    """Refuse a modulus; 0, which stands for a round without a cost, is passed on as a cost without a slope."""
-    if modulus is not None and np.any(np.asarray(modulus) != 0.0):
-        raise InputError(f"modulus cannot be given with delayed feedback (only gradients are queued), got {validate.show(modulus)}")
-
-
-def _exchange(state: DelayedState, new: Array | Feedback, apply: Callable[..., object]) -> DelayedState:
-    """Queue what is new, and apply what has waited long enough."""
-
-    def shifted(leaf: Array, last: Scalar) -> Array:
-        xp = ops.namespace(leaf, last)
-        queue: Array = xp.concatenate([leaf[1:], xp.broadcast_to(xp.asarray(last), leaf.shape[1:])[None]])
-        return queue
-
-    def head(leaf: Array) -> Scalar:  # a float comes back as a float: the fast path of `ops` is chosen by type
-        return float(leaf[0]) if isinstance(leaf, np.ndarray) and leaf.ndim == 1 else leaf[0]
-
-    slots = next(iter(records.leaves(state.waiting).values())).shape[0]
-    inner = records.choose(state.sent >= float(slots), apply(state.inner, records.transform(head, state.waiting)), state.inner)
-    return DelayedState(inner, records.transform(shifted, state.waiting, new), state.sent + 1.0)
 
 
 class DoublingState(NamedTuple):
@@ -185,42 +99,6 @@ def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: o
     return DoublingState(epoch, ops.where(over, records.take(self.lengths, epoch), left), records.choose(over, fresh, inner))
 
 
-def Delayed(inner: object, delay: int, constraints: int = 1) -> Any:
-    """Run a learner or a policy on feedback that arrives a fixed number of rounds late.
-
-    Parameters
-    ----------
-    inner : Learner or Policy
-        What is run.
-    delay : int
-        How many rounds late feedback arrives, 0 or above; 0 gives `inner` back.
-    constraints : int, default 1
-        Of a policy: how many constraints a round reveals, 1 or above.
-
-    Notes
-    -----
-    Guarantee: `bridle.learners.wrappers.delayed_ogd_regret`, for a learner with constant steps.
-
-    Reference: Joulani, Gyorgy, Szepesvari 2016 for the setting.
-
-    Examples
-    --------
-    >>> import bridle
-    >>> learner = Delayed(bridle.OGD(bridle.Ball(1), step=0.5), delay=1)
-    >>> state = learner.step(learner.init(np.zeros(1)), np.array([1.0]))
-    >>> learner.decide(state), learner.decide(learner.step(state, np.array([0.0])))
-    (array([0.]), array([-0.5]))
-    """
-    delay = validate.whole("delay", delay, 0)
-    k = validate.whole("constraints", constraints)
-    algorithm = _algorithm("inner", inner)
-    if delay == 0:
-        return algorithm
-    if not hasattr(algorithm, "update"):  # (a policy may have a number called `step`)
-        return DelayedLearner(cast(InnerLearner, algorithm), np.zeros(delay))
-    return DelayedPolicy(cast(InnerPolicy, algorithm), np.zeros(delay), np.zeros(k))
-
-
 def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int = 40) -> DoublingLearner | DoublingPolicy:
     """Restart an algorithm on epochs that grow, so that no horizon has to be known.
 
@@ -269,15 +147,6 @@ def _algorithm(name: str, algorithm: object) -> object:
     if not (hasattr(record, "step") or hasattr(record, "update")):
         raise InputError(f"{name} must be a learner or a policy, not {validate.show(algorithm)}")
     return record
-
-
-def delayed_ogd_regret(D: float, G: float, step: float, T: float, delay: float) -> float:
-    """Constant step and delay: D^2 / (2 step) + step G^2 T (1/2 + delay).
-
-    Proof. <p_s, x_s - u> = <p_s, x_{s+delay} - u> + <p_s, x_s - x_{s+delay}>; the first is an ordinary descent step, and between the two
-    points lie `delay` steps of length at most step * G each.
-    """
-    return D * D / (2.0 * step) + step * G * G * T * (0.5 + delay)
 
 
 SQUARES = 6

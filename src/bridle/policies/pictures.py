@@ -10,9 +10,9 @@ import numpy as np
 from bridle.core import Constants
 from bridle.policies.registry import Configured
 from bridle.showing import cards, short
-from bridle.showing.marks import NAMES, Axis, Chart, Line, Quantity, axis
+from bridle.showing.marks import QUANTITIES, ROUNDS, TITLES, UNITS, Chart, axis, line
 
-ROUNDS = 10_000
+FAR = 10_000
 """How far the theorem is drawn, where the policy has no horizon."""
 
 ASSUMED: Constants = {"lipschitz": 1.0, "bound": 1.0, "modulus": 0.0, "constraints": 1, "convex": True, "affine": True}
@@ -42,20 +42,18 @@ def _theorem(policy: Configured) -> tuple[list[Chart], str]:
     given = {key: value for key, value in policy.parameters.items() if key in ASSUMED}
     shape = {"diameter": policy.domain.diameter(), "feasible": policy.domain.center(), "time_varying": policy.entry.time_varying}
     constants = cast("Constants", {**ASSUMED, **shape, **given})
-    last = int(policy.parameters.get("horizon") or ROUNDS)
+    last = int(policy.parameters.get("horizon") or FAR)
     rounds = sorted({int(t) for t in np.geomspace(1.0, last, 24).round()})
     try:
         bounds = [policy.bound(constants, float(t)) for t in rounds]
     except Exception:  # a theorem may want what only a game knows
         return [], ""
     charts = []
-    for name in cast("tuple[Quantity, ...]", ("regret", "ccv")):
+    for name in QUANTITIES:
         values = [float(each) if (each := getattr(bound, name)) is not None and isfinite(each) else None for bound in bounds]
-        if values[-1] is None:
-            continue
-        lines = [Line(0, policy.name, rounds, values, values, values, [None] * len(rounds), None)]
-        title = f"{'CCV' if name == 'ccv' else 'Regret'} is at most"
-        charts.append(Chart(name, policy.name, last, title, title, Axis("round t", "log"), axis(NAMES[name], values, True), lines, []))
+        if values[-1] is not None:
+            y = axis(UNITS[name], values, True)
+            charts.append(Chart(name, policy.name, last, f"{TITLES[name]} is at most", ROUNDS, y, [line(0, policy.name, rounds, values)]))
     return (
         charts,
         f"The theorem for gradients of length {short(constants['lipschitz'])} and a domain of diameter {short(constants['diameter'])}.",

@@ -10,7 +10,7 @@ from bridle.engines.round import answer
 from bridle.problems.base import Problem
 from bridle.problems.dealing import deal_blocks, first_round
 from bridle.showing import cards, short
-from bridle.showing.marks import Axis, Chart, Line
+from bridle.showing.marks import Axis, Chart, line
 
 FIRST = 100
 """So many rounds are drawn."""
@@ -53,11 +53,8 @@ def _first_rounds(problem: Problem) -> list[Chart]:
     except Exception:  # a stream of the user's own may want more than is known here; the card does without
         return []
     rounds = list(range(1, len(seen) + 1))
-    charts = []
-    for place, (name, title) in enumerate((("cost", "Cost f(x)"), ("constraint", "Worst constraint g(x)"))):
-        values: list[float | None] = [each[place] for each in seen]
-        line = Line(0, name, rounds, values, values, values, [None] * len(rounds), None)
-        charts.append(
-            Chart(name, problem.name or "problem", many, title, title, Axis("round t", "linear"), Axis(name, "linear"), [line], [])
-        )
-    return charts
+    titles = {"cost": "Cost f(x)", "constraint": "Worst constraint g(x)"}
+    return [
+        Chart(name, problem.name or "problem", many, title, Axis("round t"), Axis(name, bottom=0.0), [line(0, name, rounds, values)])
+        for (name, title), values in zip(titles.items(), zip(*seen, strict=True), strict=True)
+    ]

@@ -23,7 +23,7 @@ from bridle.service.auth import may, who
 from bridle.service.calls import Call, encode
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
 from bridle.service.hosted import Hosted, PlayedRound, VerbOutcome, averages, next_decision
-from bridle.service.recipes import domain_of, proposals
+from bridle.service.recipes import proposals
 from bridle.service.schemas import (
     AskBody,
     AskEvent,
@@ -44,7 +44,6 @@ from bridle.service.schemas import (
 )
 from bridle.service.standings import stands
 from bridle.session.durable import DurableCore
-from bridle.session.rounds import put
 from bridle.session.tried_points import rows_of
 
 Verb = Callable[[DurableCore], VerbOutcome]
@@ -183,7 +182,7 @@ class RoundNotes:
             self.keep(f, g, None)
             return RoundAnswer(session.rounds, self.x)
         count, x = fast.rounds, fast.x.tolist()
-        hosted.rounds.append(put(PlayedRound, (count, hosted.decided, f, g, float(fast.cost), fast.hard.copy(), None, None)))
+        hosted.rounds.append(PlayedRound(count, hosted.decided, f, g, float(fast.cost), fast.hard.copy(), None, None))
         hosted.decided = x
         return RoundAnswer(count, x)
 
@@ -197,7 +196,7 @@ def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) ->
         notes, g = RoundNotes(core, hosted), plain(body.g)
         applied = core.observe(
             body.f, plain(body.df), g, plain(body.dg), body.modulus,
-            ticket=body.ticket, partial=body.partial, context=body.context, played=body.played, pay=body.pay, key=key,
+            ticket=body.ticket, played=body.played, pay=body.pay, key=key,
             answer=None if key is None and body.ticket is None else notes.answer,
         )  # fmt: skip
         told = applied.answer or notes.answer()
@@ -348,27 +347,19 @@ def one_by_one(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
 
 
 async def change_limits(call: Call) -> bytes:
-    """POST .../limits: a limit, or the domain, is another from now on."""
-    body, service, key = call.body, call.service, call.identity
+    """POST .../limits: a limit is another from now on."""
+    body, key = call.body, call.identity
     hosted = await call.session()
-    told = {name: getattr(body, name) for name in ("offset", "at_most", "domain") if getattr(body, name) is not msgspec.UNSET}
-    if not told:
-        raise InputError("one of offset, at_most and domain must be given")
-    if "domain" in told and len(told) > 1:
-        raise InputError("a domain is changed by itself: leave out offset and at_most")
+    told = {name: getattr(body, name) for name in ("offset", "at_most") if getattr(body, name) is not msgspec.UNSET}
 
     def verb(core: DurableCore) -> VerbOutcome:
         def answer(_: object = None) -> bytes:
             return encode(RoundAnswer(core.session.rounds, next_decision(core)))
 
-        if "domain" in told:
-            applied = core.change_domain(domain_of("domain", told["domain"], service.config.limits), key=key, answer=answer)
-        else:
-            applied = core.change_limit(body.limit, **told, key=key, answer=answer)
+        applied = core.change_limit(body.limit, **told, key=key, answer=answer)
         return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
 
-    what = "the domain" if "domain" in told else f"limit {body.limit}"
-    return await change(call, hosted, verb, f"changed {what}: {encode(told)[:500].decode()}")
+    return await change(call, hosted, verb, f"changed limit {body.limit}: {encode(told)[:500].decode()}")
 
 
 async def change(call: Call, hosted: Hosted, verb: Verb, what: str) -> bytes:

@@ -74,13 +74,11 @@ class VerbOutcome:
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
-    """The next decision, where nothing has to be said first, and nothing again; in a domain that was changed it has to be asked for."""
+    """The next decision, where nothing has to be said first, and nothing again."""
     session, boundary = core.session, core.session._boundary
     if boundary is not None and (boundary.through is not None or session._is_outdated()):
         return None
     if session._tries and (session._tries > 1 or session.pending):
-        return None
-    if core.changes.planes is not None and not session._is_said():
         return None
     x: list[float] = session.decide().tolist()
     return x

@@ -26,14 +26,14 @@ rounds
 
     POST .../decide   [decide]   {rules?, features?, known?: {A, b}, hint?, key?}    -> {x, round}
     POST .../ask      [decide]   {rules?, features?, known?: {A, b}, hint?, points?, key?}  -> {ticket, x}
-    POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, partial?, context?, played?, pay?: {GATE: amount}, key?}
+    POST .../observe  [observe]  {f?, df?, g?, dg?, modulus?, ticket?, played?, pay?: {GATE: amount}, key?}
                                  -> {round, next: x, or null where decide has to be asked first}
     POST .../forget   [observe]  {ticket}                                            -> {round, next}
     POST .../batch    [as its events need]  {events: [{kind: "observe" | "ask" | "forget" | "decide", ...}], key?}
                                  -> {answers: [ANSWER or {error}], refused, round, next}
         The events are played in order, each as if it came alone: one that is refused changes nothing, and the others go on. With `key` K
         and an event without one, the event's is K.0, K.1, ...
-    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?} or {domain, key?}  -> {round, next}
+    POST .../limits   [admin]    {limit?: name or number, offset?, at_most?, key?}  -> {round, next}
     POST .../pay      [observe]  {gate, amount, key?}                                -> {counted, left, price?}
     POST .../bid      [decide]   {gate, value}                                       -> {bid, price, left}
     POST .../budget   [admin]    {gate, budget, rounds?, key?}                       -> GATE

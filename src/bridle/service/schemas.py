@@ -63,8 +63,6 @@ class ObserveBody(Struct, forbid_unknown_fields=True):
     dg: Numbers = None
     modulus: Numbers = None
     ticket: TicketNumber | None = None
-    partial: bool = False
-    context: str | int | None = None
     played: Numbers = None
     pay: dict[str, Number] | None = None
     key: Key | None = None
@@ -156,12 +154,11 @@ class CreateBody(Struct, forbid_unknown_fields=True):
 
 
 class LimitsBody(Struct, forbid_unknown_fields=True):
-    """What is changed of a session from now on: where a limit stands, how often it may be violated, or the domain."""
+    """What is changed of a session from now on: where a limit stands, or how often it may be violated."""
 
     limit: str | int = 0
     offset: Number | UnsetType = UNSET
     at_most: Number | UnsetType = UNSET
-    domain: dict[str, Any] | UnsetType = UNSET
     key: Key | None = None
 
 

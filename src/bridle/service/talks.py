@@ -138,16 +138,14 @@ def said_record(record: Mapping[str, object]) -> Body:
     """A record of an observation: what was given of it, numbers as lists."""
     body: Body = {}
     for name, value in record.items():
-        if value is None or (name == "partial" and value is False):
+        if value is None:
             continue
         if name in ("f", "df", "g", "dg", "modulus", "played"):
             body[name] = _numbers(name, value)  # type: ignore[arg-type]
         elif name == "ticket":
             body[name] = ticket_number(value)
-        elif name == "pay":
-            body[name] = _plain(value, name)
         else:
-            body[name] = value
+            body[name] = _plain(value, name)
     return body
 
 
@@ -278,8 +276,6 @@ class SessionTalks:
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
         pay: Mapping[str, float] | None = None,
         key: str | None = None,
@@ -290,7 +286,7 @@ class SessionTalks:
         """
         silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
         values: Body = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
-        record = values | {"ticket": ticket, "partial": partial, "context": context, "played": played, "pay": pay}
+        record = values | {"ticket": ticket, "played": played, "pay": pay}
         yield from self._event("/observe", said_record(record), key)
 
     def forget(self, ticket: Ticket | int, *, key: str | None = None) -> Talk[None]:
@@ -332,10 +328,6 @@ class SessionTalks:
         numbers = {"offset": offset, "at_most": at_most}
         told = {name: validate.number(name, value) for name, value in numbers.items() if value is not None}
         yield from self._event("/limits", {"limit": limit, **told}, key)
-
-    def change_domain(self, domain: Domain | Mapping[str, object], *, key: str | None = None) -> Talk[None]:
-        """Keep decisions in a part of the domain from now on, as `DurableSession.change_domain` (scope admin)."""
-        yield from self._event("/limits", {"domain": said_domain(domain)}, key)
 
     def pay(self, gate: str, amount: float, *, key: str | None = None) -> Talk[Facts]:
         """Pay from a gate or a pacer of the session: whether it counted, and what is left."""

@@ -162,7 +162,7 @@ class SessionActions(SessionRounds):
             return
         self._stand()
         pending = self._now.own_pending()
-        turn, front = self._turn(), pending.front
+        turn, front = self.rounds, pending.front
         if (
             last is not None
             and last.before is not None
@@ -215,11 +215,6 @@ class SessionActions(SessionRounds):
         if boundary is None or not isinstance(boundary.through, RuleMixture) or boundary.through.callers:
             return False
         return boundary.said is None or boundary.said.begun != self._begun()
-
-    def _is_said(self) -> bool:
-        """Whether something was said of this round, and the decision is still the one that it was said of."""
-        said = self._of_this_round()
-        return said is not None and not self._is_outdated()
 
     def _is_outdated(self) -> bool:
         """Whether something was said of this round, and feedback has come since that changed the decision."""
@@ -333,7 +328,6 @@ class SessionActions(SessionRounds):
         dg: Numbers,
         modulus: Numbers,
         ticket: Ticket | int | None,
-        partial: object,
         played: Numbers,
     ) -> tuple[ArrayLike, Numbers, Numbers, Numbers]:
         """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""
@@ -350,8 +344,6 @@ class SessionActions(SessionRounds):
             moved = x is not y and bool((x != y).any())
             read = seen
             if moved:
-                if partial is not False:
-                    raise InputError("partial cannot be given where something else was played than was decided: give the round as a whole")
                 read = seen._replace(x=y, f=float(seen.f) + float(seen.df @ (y - x)), g=seen.g + seen.dg @ (y - x))
             if map is not None:
                 read = read._replace(x=w, df=map.pull(read.df), dg=map.pull(read.dg))
@@ -361,7 +353,7 @@ class SessionActions(SessionRounds):
             after = after._replace(past=(*memory.past, frozen(seen))[-REMEMBERED:], states=through.learn(memory.states, terms, seen))
         elif terms is not None and isinstance(through, AffineFeatures):
             after = after._replace(scale=through.scale_of(terms, memory.scale))
-        self._boundary = boundary._replace(seen=seen, turn=self._turn(), before=memory, after=after)
+        self._boundary = boundary._replace(seen=seen, turn=self.rounds, before=memory, after=after)
         cost = (0.0, None) if df is None else (float(read.f), read.df)
         return (*cost, None, None) if g is None else (*cost, read.g, read.dg)
 
@@ -386,11 +378,11 @@ class SessionActions(SessionRounds):
         boundary = self._boundary
         if boundary is None:
             return Memory()
-        return boundary.before if boundary.turn == self._turn() else boundary.after
+        return boundary.before if boundary.turn == self.rounds else boundary.after
 
     def _undo(self) -> None:
         """Forget an observation that was refused."""
-        if self._boundary is not None and self._boundary.turn == self._turn():
+        if self._boundary is not None and self._boundary.turn == self.rounds:
             self._boundary = self._boundary._replace(after=self._boundary.before)
 
     def _charge(self) -> Moved:
@@ -398,11 +390,6 @@ class SessionActions(SessionRounds):
         return self._memory().moved
 
     # --- what is said of it ----------------------------------------------------------------------------------------------------------
-
-    def _as_seen(self, feedback: Feedback) -> Feedback:
-        """An observation as it came, in the caller's own terms."""
-        boundary = self._boundary
-        return feedback if boundary is None or boundary.seen is None else boundary.seen
 
     def _values_played(self) -> Array | None:
         """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
@@ -429,10 +416,9 @@ class SessionActions(SessionRounds):
         hard = self._now.played.totals.hard if self._live is None else self._live.hard
         return np.array(hard) if self._boundary is None else _sum(hard, self._charge().hard)
 
-    def _balances(self, nested: bool) -> Array | None:
-        """The sum of every constraint's values; None where an old file did not say."""
-        signed = self._stand(nested).played.totals.signed
-        return None if signed is None else _sum(signed, self._charge().signed)
+    def _balances(self, nested: bool) -> Array:
+        """The sum of every constraint's values."""
+        return _sum(self._stand(nested).played.totals.signed, self._charge().signed)
 
     def _as_played(self, proof: Certificate, now: Standing) -> Certificate:
         """A certificate of the decisions as one of what was played: with what is charged, and what the rules are worth."""

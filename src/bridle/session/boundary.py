@@ -88,8 +88,7 @@ class Boundary(NamedTuple):
 
     def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""
-        free, begun, rounds, cost, violated, *more = saved["numbers"].tolist()
-        untouched, known = more or (1.0, 0.0)  # files once did not say
+        free, begun, rounds, cost, violated, untouched, known = saved["numbers"].tolist()
         moved = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
         past = _unwritten_past({name.removeprefix("past."): value for name, value in saved.items() if name.startswith("past.")})
         memory = Memory(moved, past, states, saved.get("scale"))

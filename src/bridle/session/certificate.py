@@ -52,7 +52,7 @@ class Certificate:
     rounds : int
         How many rounds were observed.
     since : int
-        How many of them came before certificates were kept; those are not in it.
+        How many of them are not in it: none, since certificates are kept from the first round on.
     cost : float
         The total cost.
     ccv : float

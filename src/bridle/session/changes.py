@@ -1,4 +1,4 @@
-"""What was changed on the way, in a session whose journal remembers it: where limits stand since, and the part of the domain that is left.
+"""What was changed on the way, in a session whose journal remembers it: where limits stand since.
 
 A limit moves by an offset that is added to its values: g_i(x) + offset <= 0 is what holds from then on. Constraints may be others in every
 round, so that to a policy whose theorem allows that, and to every certificate, it is one more stream: what is proved is about the actions
@@ -7,11 +7,6 @@ constraints that stay the same, or that were told how far inside of them an acti
 
 A limit on how often has its share changed (`bridle.policies.levels.with_shares`): what is reported and proved of it is then about the
 rounds since, and what was counted before is in the list of changes.
-
-The domain may become a part of what it was, cut out by planes, and larger again up to what it was. From the next decision on these planes
-are limits that are known before acting (`bridle.session.known_limits`), and are kept in every round. Where the policy's state moves with
-them its theorem stays as it is, for the actions that lie in every domain there was; elsewhere the way there is charged. A larger domain
-than the first would make the distances too small by which every proof measures, and is refused.
 """
 
 from __future__ import annotations
@@ -24,41 +19,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import policies, validate
-from bridle.core import Domain, Function, InputError
-from bridle.domains.closed_form import BallSet
-from bridle.domains.facets import corners, halfspaces
+from bridle.core import InputError
 from bridle.ops import Array
 from bridle.policies.levels import fraction, with_shares
 from bridle.policies.registry import Configured
 from bridle.session import savefile
 from bridle.session.feedback import Numbers
-from bridle.session.known_limits import Known
 from bridle.session.rates import limit_names
 from bridle.session.savefile import Saved, SessionImage
-
-CLOSE = 1e-9
-"""What is allowed for rounding where a domain is compared with another."""
 
 MOST_LISTED = 1000
 """So many changes are listed, the latest."""
 
 
 class Changes(NamedTuple):
-    """The offset of each limit; the planes A x <= b that the domain has besides its own; what was changed when, as JSON has it."""
+    """The offset of each limit; what was changed when, as JSON has it."""
 
     offsets: tuple[float, ...] = ()
-    planes: tuple[Array, Array] | None = None
     listed: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def restored(cls, facts: Mapping[str, Any]) -> Changes:
         """What `facts` gave."""
-        return cls(tuple(map(float, facts["offsets"])), _planes(facts["planes"]), tuple(facts["listed"]))
+        return cls(tuple(map(float, facts["offsets"])), tuple(facts["listed"]))
 
     def facts(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
-        planes = None if self.planes is None else [part.tolist() for part in self.planes]
-        return {"offsets": list(self.offsets), "planes": planes, "listed": list(self.listed)}
+        return {"offsets": list(self.offsets), "listed": list(self.listed)}
 
     def moved(self, i: int, offset: float) -> Changes:
         """With this offset for limit i."""
@@ -66,28 +53,9 @@ class Changes(NamedTuple):
         offsets[i] = offset
         return self._replace(offsets=tuple(offsets) if any(offsets) else ())
 
-    def cut(self, planes: object) -> Changes:
-        """With these planes, as `facts` has them."""
-        return self._replace(planes=_planes(planes))
-
-    def known(self, known: Known) -> Known:
-        """What is known before acting: the planes of the domain, and what the caller knows."""
-        if self.planes is None or known is None:
-            return known if self.planes is None else self.planes
-        if not (isinstance(known, (tuple, list)) and len(known) == 2) or any(isinstance(part, Function) for part in known):
-            raise InputError("known must be halfspaces (A, b) in a session whose domain was changed, not functions")
-        rows, levels = np.atleast_2d(validate.array("known[0]", known[0])), np.atleast_1d(validate.array("known[1]", known[1]))
-        if rows.ndim != 2 or rows.shape[1:] != self.planes[0].shape[1:]:
-            return known  # it is refused, in the words that say why
-        return np.vstack([self.planes[0], rows]), np.concatenate([self.planes[1], levels])
-
     def noted(self, **what: Any) -> Changes:
         """With one more entry in the list."""
         return self._replace(listed=(*self.listed, what)[-MOST_LISTED:])
-
-
-def _planes(facts: Any) -> tuple[Array, Array] | None:
-    return None if facts is None else (np.array(facts[0], dtype=float), np.array(facts[1], dtype=float))
 
 
 def raised_limits(g: Numbers, offsets: Sequence[float]) -> Array:
@@ -164,38 +132,3 @@ def _with_share(image: SessionImage, configured: Configured, i: int, at_most: fl
     file = io.BytesIO()
     savefile.write(file, savefile.packed(changed))
     return savefile.parsed(file.getvalue(), "the session with another limit")
-
-
-def planes_of(domain: object, whole: Domain | None) -> list[list[Any]] | None:
-    """The planes that cut `domain` out of the whole one, as JSON has them; None where nothing is cut off. Else one `InputError`."""
-    if whole is None:
-        raise InputError("domain cannot be changed: the policy of this session does not say what its domain is")
-    if not isinstance(domain, Domain):
-        raise InputError(f"domain must be a domain, such as bridle.Box(0.0, 1.0, dim=2), not {validate.show(domain)}")
-    if domain.dim != whole.dim:
-        raise InputError(f"domain must have dimension {whole.dim}, not {domain.dim}")
-    faces = halfspaces(domain)
-    if faces is None:
-        raise InputError(f"domain must be bounded by planes, which can be listed; {type(domain).__name__} is not")
-    if not _inside(domain, whole):
-        raise InputError(
-            "domain must lie in the domain that the session was made with (or be shown to): a larger one would make untrue what is proved"
-        )
-    # A plane that cuts off nothing is left out, so that the whole domain comes back as itself.
-    some = [row for row in faces if -float(whole.linear_min(-row[:-1])) > row[-1] + CLOSE * (1.0 + abs(row[-1]))]
-    return [[row[:-1].tolist() for row in some], [float(row[-1]) for row in some]] if some else None
-
-
-def _inside(domain: Domain, whole: Domain) -> bool:
-    """Whether a domain is shown to lie in another one."""
-    faces, points = halfspaces(whole), corners(domain)
-    if faces is not None:
-        return all(-float(domain.linear_min(-row[:-1])) <= row[-1] + CLOSE * (1.0 + abs(row[-1])) for row in faces)
-    if points is not None:
-        return all(whole.contains(point) for point in points)
-    axes = np.eye(domain.dim)
-    low, high = (np.array([float(domain.linear_min(axis)) for axis in sign * axes]) * sign for sign in (1.0, -1.0))
-    if isinstance(whole, BallSet):  # the corner of a box that is farthest from a middle
-        middle = whole.center()
-        return bool(whole.contains(np.where(np.abs(low - middle) > np.abs(high - middle), low, high)))
-    return False

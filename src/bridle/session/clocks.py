@@ -22,9 +22,6 @@ ASSUMPTIONS_EVERY = 64
 SETTLED, SETTLED_EVERY = 1024, 256
 """From round 1024 on they are checked every 256 rounds: a quarter of all rounds, as in the first 256, is soon enough."""
 
-QUESTIONS_EVERY = 64
-"""Every 64 rounds functions given to `step` are asked again."""
-
 RANKING_EVERY = 8192
 """Every 8192 rounds, and at powers of four before, the halfspaces that the bound on regret rests on are found and protected."""
 
@@ -62,11 +59,6 @@ def due(t: int) -> Due:
 def assumptions_every(t: int) -> int:
     """How many rounds lie between checks of the assumptions, t rounds after the start."""
     return ASSUMPTIONS_EVERY if t < SETTLED else SETTLED_EVERY
-
-
-def question(t: int) -> int | None:
-    """How many times functions have been asked again with round t, where that is due; else None."""
-    return None if t % QUESTIONS_EVERY else t // QUESTIONS_EVERY
 
 
 def next_multiple(t: int, every: int) -> int:

@@ -124,7 +124,7 @@ class CompiledRound(Mirror[RoundState]):
     def __init__(self, record: Policy[object], copy: Copy, ledger: Ledger | None, totals: RunningTotals, k: int, largest: float) -> None:
         self.k, self._record, d = k, record, len(copy.x)
         # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
-        room = RunningTotals(0.0, np.zeros(k), None if totals.signed is None else np.zeros(k))
+        room = RunningTotals(0.0, np.zeros(k), np.zeros(k))
         state = RoundState(with_room(record, copy.state, k), copy.x, copy.x, room, 0.0)
         observed = Observation(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         # A row of the ring is laid out as `batch_sums.parts` has it.
@@ -162,11 +162,11 @@ class CompiledRound(Mirror[RoundState]):
         if learns_constraints(self._record) and standing.pending().learned() not in (None, self.k):
             return False
         # Python ends an open batch where the round turns out to be of another kind.
-        return ledger is None or played.taken == ledger.rounds_read or ledger.k == self.k
+        return ledger is None or played.rounds == ledger.rounds_read or ledger.k == self.k
 
     def follow(self, standing: Standing) -> Ledger | None:
         """Be as the session stands; the ledger, whose open batch is in this memory from now on."""
-        (copy, _, totals, rounds, _, _), ledger = standing.played, standing.kept.ledger
+        (copy, _, totals, rounds, _), ledger = standing.played, standing.kept.ledger
         if copy is not self._copy or totals is not self._totals:
             self._copy = self._totals = None
             state = with_room(self._record, copy.state, self.k)
@@ -181,7 +181,7 @@ class CompiledRound(Mirror[RoundState]):
             ledger.read_with(self.reader)
             if ledger.rows is not self.ring:
                 ledger.begin(self.k, self.ring)
-        self.resume(standing.played.taken - ledger.rounds_read)
+        self.resume(rounds - ledger.rounds_read)
         return ledger
 
     def play(self, f: float, df: Array | None, g: Array | float | None, dg: Array | None) -> PlayOutcome:
@@ -212,7 +212,7 @@ class CompiledRound(Mirror[RoundState]):
     def note(self, ledger: Ledger, before: Played) -> None:
         """Tell the ledger of which rounds the rows are that were written since `before` was played."""
         ahead = self.rounds - before.rounds
-        old, new = max(0, before.taken - ledger.rounds_read), before.taken + ahead - ledger.rounds_read
+        old, new = max(0, before.rounds - ledger.rounds_read), self.rounds - ledger.rounds_read
         if new > old:
             np.add(self._order[old:new], before.begun + ahead - new + 1, out=ledger.numbers[old:new])
             ledger.moduli[old:new] = 0.0
@@ -236,4 +236,4 @@ class CompiledRound(Mirror[RoundState]):
             return before
         copy = Copy(state, x, before.copy.updates + ahead, before.copy.steered, before.copy.costs)
         self._copy, self._totals = copy, totals
-        return Played(copy, before.begun + ahead, totals, int(rounds), before.taken + ahead)
+        return Played(copy, before.begun + ahead, totals, int(rounds))

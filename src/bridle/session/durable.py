@@ -46,12 +46,11 @@ from numpy.typing import ArrayLike
 
 from bridle import validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import BridleWarning, Domain, InputError
+from bridle.core import BridleWarning, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
 from bridle.session import capsule, events
-from bridle.session.alarms import Doubt
-from bridle.session.changes import Changes, planes_of, raised_limits
+from bridle.session.changes import Changes, raised_limits
 from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.hints import HintGiven
@@ -59,7 +58,6 @@ from bridle.session.known_limits import Known
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
 from bridle.session.purse import Paid, Purse
 from bridle.session.replay import ROW, SNAPSHOT_EVERY, ReplayedSession, Restore, kind_of
-from bridle.session.rounds import put
 from bridle.session.savefile import SessionImage
 from bridle.session.tried_points import refuse_extras, rows_of
 from bridle.session.verbs import SessionVerbs
@@ -73,9 +71,6 @@ SNAPSHOT_BYTES, SNAPSHOT_SHARE = 10_000_000, 10
 OBSERVE = int(events.OBSERVE)
 
 BROKEN_OFF = "an event was broken off while it was applied"
-
-FORGOTTEN = 0xFF
-"""Which part of a round is given up with it, in the keys of tickets: all of it."""
 
 
 class KeyConflict(InputError):
@@ -253,19 +248,15 @@ class DurableCore(ReplayedSession):
         """
         self.check()
         session, silent = self.session, rules is None and features is None and known is None and hint is None
-        if key is None and silent and not session._unsaid() and (self.changes.planes is None or session._is_said()):
+        if key is None and silent and not session._unsaid():
             self.check_held()
             return Applied(session.decide(), self.seq)
-        payload, kept, identity = (
-            events.saying(rules, features, known, hint),
-            self.changes.known(known),
-            None if key is None else events.key_of(key),
-        )
+        payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.DECIDE, identity, payload)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
         self.stale = BROKEN_OFF
         try:
-            x = session.decide(rules=rules, features=features, known=kept, hint=hint)
+            x = session.decide(rules=rules, features=features, known=known, hint=hint)
         except InputError:
             self.stale = ""
             raise
@@ -289,10 +280,10 @@ class DurableCore(ReplayedSession):
         payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
         if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
             return Applied(events.answered_ticket(had.answer or b"", self.session._tries or 1), had.seq, (), True, had.answer)
-        session, problem, kept = self.session, None, self.changes.known(known)
+        session, problem = self.session, None
         self.stale = BROKEN_OFF
         try:
-            ticket = session.ask(rules=rules, features=features, known=kept, hint=hint, points=points)
+            ticket = session.ask(rules=rules, features=features, known=known, hint=hint, points=points)
         except BaseException as wrong:
             problem, ticket = self._counted(wrong), session._last_ticket()
         row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))
@@ -308,8 +299,6 @@ class DurableCore(ReplayedSession):
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
@@ -324,17 +313,14 @@ class DurableCore(ReplayedSession):
             key is None
             and ticket is None
             and modulus is None
-            and context is None
             and played is None
             and pay is None
             and answer is None
-            and partial is False
-            and self.changes.planes is None
             and not self.session._tries
         ):
             return self.observe_numbers(f, df, g, dg)
         if self.session._tries:
-            extras = {"df": df, "dg": dg, "modulus": modulus, "partial": partial, "context": context, "played": played}
+            extras = {"df": df, "dg": dg, "modulus": modulus, "played": played}
             refuse_extras(self.session._called, **extras)
             f, g = rows_of(self.session._tries, f, g)
         identity, payload, request = None if key is None else events.key_of(key), b"", b""
@@ -342,25 +328,20 @@ class DurableCore(ReplayedSession):
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
             try:
-                payload = self._written(f, df, g, dg, modulus, ticket, partial, context, played)
+                payload = self._written(f, df, g, dg, modulus, ticket, played)
                 request = payload + b"".join(events.facts(each._replace(asked=())._asdict()) for each in payments)
             except (InputError, TypeError, OverflowError) as wrong:
                 identity, payload, unwritten = None, b"", wrong  # the session will say what is wrong with it
             else:
-                identity = events.ticket_key(int(ticket), payload[1]) if identity is None and ticket is not None else identity
+                identity = events.ticket_key(int(ticket), events.OBSERVE) if identity is None and ticket is not None else identity
         if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
             return Applied(None, had.seq, (), True, had.answer)
-        if self.changes.planes is not None and ticket is None and not self.session._is_said():
-            raise InputError(
-                "decide must be called in this round before observe: the domain was changed, and the decision is one of the new domain; "
-                "where something else was played, give it as played=..."
-            )
         values = raised_limits(g, self.changes.offsets) if self.changes.offsets and g is not None else g
         session, problem, stood = self.session, None, [(each.name, self.purse.account(each.name)) for each in payments]
         self.stale = BROKEN_OFF
         try:
             rows = [self.purse.pay(each) for each in payments]
-            session.observe(f, df, values, dg, modulus, ticket=ticket, partial=partial, context=context, played=played)
+            session.observe(f, df, values, dg, modulus, ticket=ticket, played=played)
         except BaseException as wrong:
             if not getattr(wrong, "counted", False):
                 for name, account in reversed(stood):
@@ -376,7 +357,7 @@ class DurableCore(ReplayedSession):
             self._row(events.PAY, events.facts(each._asdict()), None, b"", json.dumps(counted).encode(), self.purse.standing(each.name))
             for each, counted in zip(payments, rows, strict=True)
         ]
-        payload = payload or self._written(f, df, g, dg, modulus, ticket, partial, context, played)
+        payload = payload or self._written(f, df, g, dg, modulus, ticket, played)
         row = self._row(events.OBSERVE, payload, identity, request, None if answer is None else answer(session))
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
@@ -395,7 +376,7 @@ class DurableCore(ReplayedSession):
         what it does in a loop.
         """
         changes, session, problem = self.changes, self.session, None
-        if self.stale or changes.planes is not None or session._tries:
+        if self.stale or session._tries:
             return self.observe(f, df, g, dg)
         self.stale = BROKEN_OFF
         try:
@@ -406,17 +387,17 @@ class DurableCore(ReplayedSession):
         standing = fast.x.data if fast is not None else session._decision().data
         last, all_of_them = crc32(standing), crc32(standing, self.evidence.all)
         if written is not None:
-            body = BODY.pack(last, all_of_them, VERSION, BOTH, 0, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
+            body = BODY.pack(last, all_of_them, VERSION, BOTH, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
         else:
             body = events.plain_body(last, all_of_them, f, df, g, dg)  # type: ignore[assignment]
         if body is None:
             body = DIGEST.pack(last, all_of_them) + events.observation(f, df, g, dg)
         seq = self.seq + 1
-        row = put(Event, (seq, OBSERVE, None, None, None, body))
+        row = Event(seq, OBSERVE, None, None, None, body)
         self._grown += len(body) + ROW
-        self.evidence, self.seq = put(Evidence, (last, all_of_them)), seq
+        self.evidence, self.seq = Evidence(last, all_of_them), seq
         self.stale = ""
-        return put(Applied, (None, seq, (row,), False, None, problem))
+        return Applied(None, seq, (row,), problem=problem)
 
     def forget(self, ticket: Ticket | int, *, answer: Answering | None = None) -> Applied:
         """Give a round up; its ticket says what it is, and `answer` makes what is stored, to be had again."""
@@ -429,7 +410,7 @@ class DurableCore(ReplayedSession):
             problem = wrong
         try:
             payload = events.facts({"ticket": int(ticket)})
-            identity = events.ticket_key(int(ticket), FORGOTTEN)
+            identity = events.ticket_key(int(ticket), events.FORGET)
         except (TypeError, ValueError, OverflowError):
             raise self._counted(problem or AssertionError("a ticket without a number")) from None
         if problem is not None and isinstance(problem, InputError) and not getattr(problem, "counted", False):
@@ -454,11 +435,6 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(None, self.seq, (row,))
 
-    def doubt(self, doubts: list[Doubt], t: int) -> Applied:
-        """Note what functions have said when they were asked again after round t."""
-        facts = {"round": t, "doubts": [[*each.subject, each.noise, each.expected, each.observed] for each in doubts]}
-        return self._rare(events.DOUBT, facts, self._doubt)
-
     def change_limit(
         self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None,
         answer: Callable[[None], bytes] | None = None,
@@ -468,14 +444,6 @@ class DurableCore(ReplayedSession):
         facts = {name: None if value is None else validate.number(name, value) for name, value in numbers.items()}
         told = {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}
         return self._once(events.CHANGE_LIMIT, told, self._change, key, answer)
-
-    def change_domain(
-        self, domain: Domain, *, key: str | bytes | None = None, answer: Callable[[None], bytes] | None = None
-    ) -> Applied:  # fmt: skip
-        """Keep decisions in a part of the domain that the session was made with, from the next one on: see `bridle.session.changes`."""
-        if self.session._tries:
-            raise InputError(f"domain cannot be changed: policy {self.session._called} tries points of the one that it was made with")
-        return self._once(events.CHANGE_DOMAIN, {"planes": planes_of(domain, self.session._actions)}, self._cut, key, answer)
 
     def pay(
         self, name: str, amount: float = 0.0, *, key: str | bytes | None = None, answer: Callable[[float | None], bytes] | None = None

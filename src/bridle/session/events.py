@@ -4,7 +4,7 @@ An event's body is a digest of eight bytes and a payload. The digest is of the d
 (`Evidence`): one part of it alone, and one that runs through all events, so that a replay which differs is seen at the first event where it
 does. The payload is
 
-    observe          a head of forty bytes, then df, g, dg and played as they are in memory, and the name of the context; by values alone,
+    observe          a head of forty bytes, then df, g, dg and played as they are in memory; by values alone,
                      the costs at the points that were tried, then the constraints' values at each
     decide, ask      one part for each of rules, features, known and hint: its name, its shape, its numbers
     all others       JSON, whose numbers Python writes such that they are read back as they were
@@ -45,23 +45,21 @@ class EventKind(IntEnum):
     FORGET = 3
     DECIDE = 4
     CHANGE_LIMIT = 5
-    CHANGE_DOMAIN = 6
     PAY = 7
     SET_BUDGET = 8
-    DOUBT = 9
     WARM_UP = 10
 
 
-OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, CHANGE_DOMAIN, PAY, SET_BUDGET, DOUBT, WARM_UP = EventKind  # names that are looked up faster
+OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, PAY, SET_BUDGET, WARM_UP = EventKind  # names that are looked up faster
 
-HEAD = Struct("<BBHIIIqdd")
-"""Of an observation: version, flags, length of the context, dim of df, number of constraints, dim of played, ticket, f, modulus."""
+HEAD = Struct("<BBxxIIIqdd")
+"""Of an observation: version, flags, dim of df, number of constraints, dim of played, ticket, f, modulus."""
 
-DIGEST, BODY = Struct("<II"), Struct("<IIBBHIIIqdd")
+DIGEST, BODY = Struct("<II"), Struct("<IIBBxxIIIqdd")
 """What a body begins with, and what that of an observation begins with as a whole."""
 
-VERSION = 1
-COST, LIMITS, PLAYED, TICKET, PARTIAL, CONTEXT, MODULUS, TRIED = (1 << i for i in range(8))
+VERSION = 2
+COST, LIMITS, PLAYED, TICKET, MODULUS, TRIED = (1 << i for i in range(6))
 BOTH = COST | LIMITS
 
 
@@ -74,8 +72,6 @@ class Observed(TypedDict, total=False):
     dg: Array
     modulus: float
     ticket: int
-    partial: bool
-    context: str
     played: Array
 
 
@@ -100,12 +96,10 @@ def observation(
     dg: Numbers = None,
     modulus: Numbers = None,
     ticket: Ticket | int | None = None,
-    partial: bool = False,
-    context: str | int | None = None,
     played: Numbers = None,
 ) -> bytes:
     """The payload of an observation; one that no session would take may be an `InputError` here already."""
-    flags, name, number = 0, b"", 0
+    flags, number = 0, 0
     d = k = p = 0
     parts = [b""]
     if df is not None:
@@ -127,14 +121,7 @@ def observation(
         parts.append(at.tobytes())
     if ticket is not None:
         number, flags = int(ticket), flags | TICKET
-    if partial:
-        flags |= PARTIAL
-    if context is not None:
-        name, flags = str(context).encode(), flags | CONTEXT
-        parts.append(name)
-        if len(name) > 0xFFFF:
-            raise InputError(f"context must be a name of at most {0xFFFF:,} bytes, not {validate.show(context)}")
-    parts[0] = HEAD.pack(VERSION, flags, len(name), d, k, p, number, cost, curved)
+    parts[0] = HEAD.pack(VERSION, flags, d, k, p, number, cost, curved)
     return b"".join(parts)
 
 
@@ -144,18 +131,18 @@ def tried(costs: Array, rows: Array | None, ticket: Ticket | int | None = None) 
     The head has the number of points in place of the dim of df.
     """
     flags = TRIED | (0 if rows is None else LIMITS) | (0 if ticket is None else TICKET)
-    head = HEAD.pack(VERSION, flags, 0, len(costs), 0 if rows is None else rows.shape[1], 0, 0 if ticket is None else int(ticket), 0.0, 0.0)
+    head = HEAD.pack(VERSION, flags, len(costs), 0 if rows is None else rows.shape[1], 0, 0 if ticket is None else int(ticket), 0.0, 0.0)
     return head + costs.tobytes() + (b"" if rows is None else rows.tobytes())
 
 
 def observed(payload: bytes, at: int = 0) -> Observed:
     """What `observation` was given, from the payload that begins at `at`; its arrays are views, which nobody can change."""
-    version, flags, length, d, k, p, number, f, modulus = HEAD.unpack_from(payload, at)
+    version, flags, d, k, p, number, f, modulus = HEAD.unpack_from(payload, at)
     if version != VERSION:
         raise ValueError(f"it has version {version}, and this version of bridle reads {VERSION}")
     said: Observed = {"f": f}
     start = at + HEAD.size
-    numbers: Array = np.frombuffer(payload, FLOAT, (len(payload) - length - start) >> 3, start)
+    numbers: Array = np.frombuffer(payload, FLOAT, -1, start)
     end = d
     if flags & TRIED:
         said["f"] = numbers[:d]
@@ -175,9 +162,7 @@ def observed(payload: bytes, at: int = 0) -> Observed:
     if flags & MODULUS:
         said["modulus"] = modulus
     if flags & TICKET:
-        said["ticket"], said["partial"] = number, bool(flags & PARTIAL)
-    if flags & CONTEXT:
-        said["context"] = payload[len(payload) - length :].decode()
+        said["ticket"] = number
     return said
 
 
@@ -190,13 +175,13 @@ def plain_body(last: int, all_of_them: int, f: object, df: object, g: object, dg
         return None
     if df.dtype is not FLOAT or g.dtype is not FLOAT or dg.dtype is not FLOAT:
         return None
-    head = BODY.pack(last, all_of_them, VERSION, BOTH, 0, df.size, g.size, 0, 0, f, 0.0)
+    head = BODY.pack(last, all_of_them, VERSION, BOTH, df.size, g.size, 0, 0, f, 0.0)
     return b"".join((head, df.tobytes(), g.tobytes(), dg.tobytes()))
 
 
 def plain_numbers(body: bytes) -> tuple[float, Array, Array, Array] | None:
     """f, df, g and dg of an observation that has them and nothing else; None for any other."""
-    _, _, version, flags, _, d, k, _, _, f, _ = BODY.unpack_from(body)
+    _, _, version, flags, d, k, _, _, f, _ = BODY.unpack_from(body)
     if flags != BOTH or version != VERSION:
         return None
     numbers: Array = np.frombuffer(body, FLOAT, -1, BODY.size)
@@ -304,9 +289,9 @@ def shown_key(key: bytes) -> str:
     return f"key {validate.show(key[1:].decode(errors='replace'))}"
 
 
-def ticket_key(number: int, part: int) -> bytes:
-    """The identity of the feedback of a round that waits: its number, and which part of it this is."""
-    return OWN + number.to_bytes(8, "little", signed=True) + bytes([part])
+def ticket_key(number: int, kind: EventKind) -> bytes:
+    """The identity of what happens to a round that waits: its number, and whether it is observed or given up."""
+    return OWN + number.to_bytes(8, "little", signed=True) + bytes([kind])
 
 
 def request_of(kind: int, payload: bytes) -> bytes:

@@ -121,11 +121,6 @@ def _one_by_one(x: Array, limits: Limits, f: ArrayLike, df: Numbers, g: Numbers,
     return Feedback(x, cost, slope, values, slopes.reshape(len(values), d), curvature)
 
 
-def join(first: Feedback, second: Feedback) -> Feedback:
-    """The feedback of a round whose cost and constraints came apart: `first` has the cost, `second` the constraints."""
-    return Feedback(first.x, first.f, first.df, second.g, second.dg, first.modulus)
-
-
 def evaluate(name: str, function: object, x: Array, *, several: bool) -> tuple[Array, Array]:
     """Value and gradient at x of a function in any of the accepted forms: () and (d,), or (k,) and (k, d) where it may hold several."""
     numbers = value_and_gradient(name, function, x.copy())
@@ -135,11 +130,6 @@ def evaluate(name: str, function: object, x: Array, *, several: bool) -> tuple[A
     if grad.shape != (*value.shape, len(x)):
         raise InputError(f"the gradient of {name} must have shape {(*value.shape, len(x))}, not {grad.shape}")
     return value, grad
-
-
-def value_alone(name: str, function: object, x: Array) -> object:
-    """The value of a function in any of the accepted forms, as it gives it."""
-    return value_and_gradient(name, function, x)[0]
 
 
 def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, object]:

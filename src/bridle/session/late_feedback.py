@@ -1,4 +1,4 @@
-"""Rounds whose feedback comes late, in any order, in parts, or never: who waits for what, and which copy of the policy plays.
+"""Rounds whose feedback comes late, in any order, or never: who waits for what, and which copy of the policy plays.
 
 Two forms, both of any number of rounds at once:
 
@@ -8,8 +8,7 @@ copies   Each round that begins while others wait is played by a copy of the pol
          Halfspaces that one copy of `anytime` finds are shared with the others before they play; they hold every feasible action, so the
          proof stays as it is. (Joulani, Gyorgy and Szepesvari 2013, who call it BOLD.)
 pool     One policy is fed whatever arrives, with the gradient at the decision of its own round. A guarantee only where the policy has one:
-         `sinha2024` with its parameter `delay`, and `rate`, which remembers what each decision was made of (and is played so unless told
-         otherwise). Cost and constraints that come apart count as two items.
+         `rate` and `adagrad` with `delay`, which remember what each decision was made of (and are played so unless told otherwise).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import operator
 import secrets
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeVar, cast
 from zlib import crc32
@@ -39,7 +38,7 @@ from bridle.core import (
 )
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
-from bridle.session.feedback import is_sound, join
+from bridle.session.feedback import is_sound
 from bridle.session.tried_points import as_asked, points_of
 
 S_contra = TypeVar("S_contra", contravariant=True)
@@ -117,7 +116,7 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A round that waits: its decision, the copy that played it, and the parts of its feedback that have come.
+    """A round that waits: its decision, and the copy that played it.
 
     `terms` is what the map is made of through which it is played, where it is; `action` what is played in place of the decision; `made`
     what the decision was made of, where the policy must be told again.
@@ -125,22 +124,9 @@ class Waiting:
 
     x: Array
     copy: int
-    cost: Feedback | None = None
-    limits: Feedback | None = None
     terms: Array | None = None
     action: Array | None = None
     made: object | None = None
-
-    def missing(self) -> tuple[bool, bool]:
-        """Whether the cost, and whether the constraints, are still to come."""
-        return self.cost is None, self.limits is None
-
-    def seen(self, part: Feedback) -> Feedback:
-        """All that has come, with `part`."""
-        if all(self.missing()):
-            return part
-        cost, limits = self.cost or part, self.limits or part
-        return join(cost, limits)
 
 
 class UnlikeTold(NamedTuple):
@@ -179,21 +165,18 @@ class UnlikeTold(NamedTuple):
 AS_TOLD = UnlikeTold()
 """Every cost so far was as strongly convex as the policy was told."""
 
-NOT_KNOWN = UnlikeTold(share=-1.0)
-"""In a file: rounds came before this was noted."""
-
 
 class Copy(NamedTuple):
     """One copy of the policy: its state and next decision, how many updates it had, and how many shared halfspaces it knows of.
 
-    `costs` says how its costs differ from what the policy was told of their curvature; None in a file that is older than this.
+    `costs` says how its costs differ from what the policy was told of their curvature.
     """
 
     state: object
     x: Array
     updates: int
     steered: int
-    costs: UnlikeTold | None = AS_TOLD
+    costs: UnlikeTold = AS_TOLD
 
 
 class Shared(NamedTuple):
@@ -208,8 +191,8 @@ class Shared(NamedTuple):
 class PendingRounds:
     """The copies of the policy and the rounds that wait for feedback.
 
-    `begun` counts rounds begun; `lost` costs and constraints that will never come; `astray` updates whose feedback was not at the copy's
-    own decision; `most` is the largest number of other rounds that waited during an update, `split` whether parts of a round came apart.
+    `begun` counts rounds begun; `lost` those whose feedback will never come; `astray` updates whose feedback was not at the copy's own
+    decision.
     `modulus` is what the policy was told of its costs.
     """
 
@@ -222,8 +205,8 @@ class PendingRounds:
         self.copies = [self._fresh(start)]
         self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
         self.waiting: dict[int, Waiting] = {}
-        self.begun, self.lost = 0, [0, 0]
-        self.most, self.astray, self.split = 0, 0, False
+        self.begun, self.lost = 0, 0
+        self.astray = 0
         self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
         self.ever_shared = 0  # halfspaces, those no longer kept too
         self._ready: Copy | None = None
@@ -268,8 +251,7 @@ class PendingRounds:
             return None
         learned: Callable[[object], int | None] = self.record.learned  # type: ignore[attr-defined]
         states = (learned(copy.state) for copy in self.copies)
-        parts = (len(each.limits.g) for each in self.waiting.values() if each.limits is not None)
-        return next((k for k in (*states, *parts) if k is not None), None)
+        return next((k for k in states if k is not None), None)
 
     @property
     def front(self) -> int:
@@ -291,11 +273,6 @@ class PendingRounds:
                 copy = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
             self._ready = copy._replace(steered=self.ever_shared)
         return self.copies[front] if self._ready is None else self._ready
-
-    @property
-    def outstanding(self) -> int:
-        """The most other items that were waiting when one was fed in; a round whose parts came apart is two."""
-        return 2 * self.most + 1 if self.split else self.most
 
     def find(self, ticket: object) -> tuple[int, Waiting]:
         """The round of a ticket, or of its number."""
@@ -375,10 +352,10 @@ class PendingRounds:
             del self.shared[:-SHARED]
             self.ever_shared += 1
 
-    def costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold | None:
+    def costs(self, copy: Copy, feedback: Feedback) -> UnlikeTold:
         """How the costs of a copy, with this round, differ from what the policy was told."""
         told, modulus, before = self.modulus, feedback.modulus, copy.costs
-        if told is None or modulus is None or before is None:
+        if told is None or modulus is None:
             return before
         cost = float(modulus) > 0.0 or bool(feedback.df.any())  # one of curvature 0 and without a slope is none
         return before.after(copy.updates, float(modulus) / told, bool(feedback.g.max() > 0.0), cost)
@@ -405,54 +382,26 @@ class PendingRounds:
             raise InputError(f"the policy's next decision cannot be used ({wrong}); nothing was changed") from None
         return state, x
 
-    def receive(
-        self, number: int, feedback: Feedback, given: tuple[bool, bool], partial: bool, played: Array | None = None
-    ) -> Feedback | None:
-        """Take in the feedback of a round that waits, or a part of it; the feedback of the whole round once it is complete.
-
-        `given`: whether it has the cost, and the constraints; `partial`: what it does not have comes later. `played` is as for `advance`.
-        """
+    def receive(self, number: int, feedback: Feedback, played: Array | None = None) -> None:
+        """Take in the feedback of a round that waits; `played` is as for `advance`."""
         waiting = self.waiting[number]
-        for name, new, missing in zip(("the cost", "the constraints"), given, waiting.missing(), strict=True):
-            if new and not missing:
-                raise InputError(f"ticket {number} has had {name} already")
-        if partial and not any(given):
-            raise InputError(f"partial must come with a cost (f and df) or constraints (g and dg) for ticket {number}")
-        whole = waiting.seen(feedback)
-        done = not partial or not any(left and not new for left, new in zip(waiting.missing(), given, strict=True))
-        if done if self.late == "copies" else any(given) or all(waiting.missing()):
-            copy, item = self.copies[waiting.copy], whole if self.late == "copies" else feedback
-            with np.errstate(all="ignore"):
-                state, x = self.advance(copy, item, waiting.made, played)
-            self.most, self.split = max(self.most, len(self.waiting) - 1 + (not done)), self.split or (self.late == "pool" and partial)
-            # Not by np.array_equal, which takes an error inside of it (no memory) for a difference.
-            self.astray += self.late == "pool" and bool((waiting.x != copy.x).any())
-            self.feed(round_of(number), waiting.copy, state, x, item)
-        if not done:
-            cost, limits = (feedback if came else old for came, old in zip(given, (waiting.cost, waiting.limits), strict=True))
-            self.waiting[number] = replace(waiting, cost=cost, limits=limits)
-            return None
+        copy = self.copies[waiting.copy]
+        with np.errstate(all="ignore"):
+            state, x = self.advance(copy, feedback, waiting.made, played)
+        # Not by np.array_equal, which takes an error inside of it (no memory) for a difference.
+        self.astray += self.late == "pool" and bool((waiting.x != copy.x).any())
+        self.feed(round_of(number), waiting.copy, state, x, feedback)
         self.close(number)
-        return whole
 
-    def give_up(self, number: int) -> bool:
-        """Count what has not come of a round as lost; whether a part of it had come, so that it counts as observed."""
+    def give_up(self, number: int) -> None:
+        """Count a round as lost."""
         waiting = self.waiting[number]
-        part, missing = waiting.cost or waiting.limits, waiting.missing()
-        if part is not None and self.late == "copies":
-            try:
-                with np.errstate(all="ignore"):
-                    state, x = self.advance(self.copies[waiting.copy], part)
-                self.feed(round_of(number), waiting.copy, state, x, part)
-            except InputError:
-                missing = (True, True)  # the policy cannot use it
         tries = capability(self.record, TriesPoints)
-        if part is None and tries is not None:  # what was played is known to whoever saw it, and is not played again
+        if tries is not None:  # what was played is known to whoever saw it, and is not played again
             copy = self.copies[waiting.copy]
             self.copies[waiting.copy] = copy._replace(state=tries.passed_over(copy.state))
         self.close(number)
-        self.lost = [self.lost[0] + missing[0], self.lost[1] + missing[1]]
-        return not all(missing)
+        self.lost += 1
 
     def close(self, number: int) -> None:
         """Take a round off the list: what has not come of it will not."""
@@ -465,12 +414,12 @@ class PendingRounds:
 
     def arrays(self) -> dict[str, Array]:
         """Everything but the states of the copies, as arrays."""
-        numbers = [self.begun, *self.lost, self.most, self.astray, float(self.split), self.ever_shared]
+        numbers = [self.begun, self.lost, self.astray, self.ever_shared]
         d, waiting = len(self.copies[0].x), self.waiting.items()
         saved = {
             "numbers": np.array(numbers, dtype=float),
             "copies": np.array([[copy.updates, copy.steered] for copy in self.copies], dtype=float),
-            "costs": np.array([copy.costs or NOT_KNOWN for copy in self.copies], dtype=float),
+            "costs": np.array([copy.costs for copy in self.copies], dtype=float),
             "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in self.shared]).reshape(-1, d + 3),
             "waiting": np.array([[number, each.copy, *each.x] for number, each in waiting], dtype=float).reshape(-1, d + 2),
         }
@@ -482,33 +431,20 @@ class PendingRounds:
             saved |= {
                 f"made.{number}.{key}": np.asarray(value, dtype=float) for key, value in records.leaves(each.made).items() if each.made
             }
-            for name, part in (("cost", each.cost), ("limits", each.limits)):
-                if part is not None:
-                    modulus = 0.0 if part.modulus is None else part.modulus or -1.0  # for old files 0 was none
-                    values = {"f": part.f, "df": part.df, "g": part.g, "dg": part.dg, "modulus": modulus}
-                    saved |= {f"parts.{number}.{name}.{key}": np.asarray(value, dtype=float) for key, value in values.items()}
         return saved
 
     def restore(self, saved: dict[str, Array], states: list[object]) -> None:
         """Take back what `arrays` gave, and the states of the copies."""
-        begun, costs, limits, most, astray, split, shared = (int(value) for value in saved["numbers"])
-        self.begun, self.lost, self.most, self.astray, self.split, self.ever_shared = (
-            begun,
-            [costs, limits],
-            most,
-            astray,
-            bool(split),
-            shared,
-        )
+        self.begun, self.lost, self.astray, self.ever_shared = (int(value) for value in saved["numbers"])
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
-        rows = [UnlikeTold(*row) for row in saved["costs"].tolist()] if "costs" in saved else [NOT_KNOWN] * len(states)
+        rows = [UnlikeTold(*row) for row in saved["costs"].tolist()]
         self.copies = [
             Copy(
                 state,
                 np.asarray(self.record.decide(state), dtype=float),
                 int(updates),
                 int(steered),
-                None if unlike == NOT_KNOWN else unlike,
+                unlike,
             )
             for state, (updates, steered), unlike in zip(states, saved["copies"], rows, strict=True)
         ]
@@ -519,13 +455,6 @@ class PendingRounds:
                 made = records.filled(self._remembering.made(self.copies[int(copy)].state), saved, f"made.{int(number)}")
             whole = None if terms is None else unwritten(terms)
             self.waiting[int(number)] = Waiting(np.array(x), int(copy), terms=whole, action=saved.get(f"action.{int(number)}"), made=made)
-        for part in sorted({name.rpartition(".")[0] for name in saved if name.startswith("parts.")}):
-            _, number, name = part.split(".")
-            each = self.waiting[int(number)]
-            f, df, g, dg, modulus = (saved[f"{part}.{key}"] for key in ("f", "df", "g", "dg", "modulus"))
-            known = 0.0 if name == "limits" or modulus < 0.0 else float(modulus) or None
-            came = Feedback(each.x, float(f), df, g, dg, known)
-            self.waiting[int(number)] = replace(each, **{name: came})  # type: ignore[arg-type]
         busy = {waiting.copy for waiting in self.waiting.values()}
         self.idle = [i for i in range(len(self.copies)) if i not in busy]
         self._ready = None

@@ -59,12 +59,11 @@ FAILURES = (ArithmeticError, RuntimeError, ValueError, np.linalg.LinAlgError)
 """What a solver, the domain's or this library's, may fail with: that costs a proof, never a round."""
 
 
-class LedgerFacts(TypedDict, total=False):
-    """What a save file's header holds of a ledger; files of schema 2 did not have `largest`, `sure` and `told` at first."""
+class LedgerFacts(TypedDict):
+    """What a save file's header holds of a ledger."""
 
     levels: Sequence[float]
     tolerance: float
-    since: int
     largest: float
     idle: list[int]
     sure: bool
@@ -107,7 +106,6 @@ class Ledger:
         if calls_solver(domain):
             with suppress(*FAILURES):
                 self.domain = self.domain.boxed()  # that many programs must not come in a round
-        self.since = 0
         self.patience = 1  # for how many rounds to pass over those nearly violated the next time
         self.witness = self.domain.middle.copy() if self.domain.known else None
         self.sure = True
@@ -166,7 +164,7 @@ class Ledger:
 
     @property
     def rounds_read(self) -> int:
-        """How many rounds this ledger has read in batches itself."""
+        """How many rounds were read in batches."""
         return self._batches.rounds
 
     @property
@@ -524,7 +522,6 @@ class Ledger:
         return arrays, {
             "levels": self.levels,
             "tolerance": self.tolerance,
-            "since": self.since,
             "largest": self.largest,
             "idle": [self.idle, self.patience],
             "sure": self.sure,
@@ -533,8 +530,8 @@ class Ledger:
             "conflict": None if self.conflict is None else cast("ConflictFacts", self.conflict._asdict()),
         }
 
-    def restore(self, arrays: dict[str, Array], facts: LedgerFacts) -> None:
-        """Be as the ledger was that gave these."""
+    def restore(self, arrays: dict[str, Array], facts: LedgerFacts, rounds: int) -> None:
+        """Be as the ledger was that gave these after so many rounds."""
         own = (self.counted.sums, self.counted.limits)
         for name, leaf in records.leaves(own).items():
             if np.shape(leaf) != arrays[name].shape:
@@ -544,20 +541,21 @@ class Ledger:
         between = np.array([int(count) for count in facts["between"]], dtype=float)
         if between.shape != self.counted.between.shape:
             raise ValueError("between")
-        # Files of schema 2 did not have the largest value at first.
-        counted = Counted(sums, limits, between, float(facts.get("largest", 0.0)))
-        self.curved = self._saved_curvature(arrays)
+        counted = Counted(sums, limits, between, float(facts["largest"]))
+        modulus, pull, squares = (arrays[f"curved.{name}"] for name in CurvedSums._fields)
+        if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
+            raise ValueError("curved")
+        self.curved = CurvedSums(float(modulus), pull, float(squares))
         self.halfspaces.restore(_under("cuts.", arrays))
-        self.witness, self.since = arrays.get("witness"), int(facts["since"])
+        self.witness = arrays.get("witness")
         idle, self.patience = map(int, facts["idle"])
-        self._batches = BatchesRead(counted, idle, 0)
-        self.sure = bool(facts.get("sure", False))  # files of schema 2 did not tell at first
-        self.told = bool(facts.get("told", False))  # as above: then there is one more look
+        self._batches = BatchesRead(counted, idle, rounds - len(arrays.get("open.rows", ())))
+        self.sure = bool(facts["sure"])
+        self.told = bool(facts["told"])
         proof = facts["conflict"]
         if proof is not None:
-            rounds, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
-            self.conflict = Conflict(rounds, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
-        # Files of schema 2 held no search at first: it was over within its round.
+            blamed, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
+            self.conflict = Conflict(blamed, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
         self.searching = restored_search(_under("searching.", arrays), len(sums.a))
         self.reduction = restored_reduction(_under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:
@@ -570,20 +568,11 @@ class Ledger:
             self.begin((rows.shape[1] - 2 * len(sums.a)) // (len(sums.a) + 1))
             if len(rows) != len(numbers) or len(rows) >= len(self.rows) or self.k < 1:
                 raise ValueError("open")
-            moduli = arrays.get("open.moduli", np.zeros(len(rows)))  # as below
+            moduli = arrays["open.moduli"]
             if moduli.shape != numbers.shape or (moduli < 0.0).any():
                 raise ValueError("open.moduli")
             n = len(rows)
             self.rows[:n], self.numbers[:n], self.moduli[:n], self.open = rows, numbers.astype(int), moduli, n
-
-    def _saved_curvature(self, arrays: dict[str, Array]) -> CurvedSums:
-        """What a file says of moduli; files of schema 2 did not at first, and then nothing is known of those rounds."""
-        if "curved.modulus" not in arrays:
-            return self.curved
-        modulus, pull, squares = (arrays[f"curved.{name}"] for name in CurvedSums._fields)
-        if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
-            raise ValueError("curved")
-        return CurvedSums(float(modulus), pull, float(squares))
 
 
 def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -6,15 +6,12 @@ import numpy as np
 
 from bridle.core import (
     AssumptionWarning,
-    DelayWarning,
     EmptyPromiseWarning,
     HorizonWarning,
     InfeasibleWarning,
-    LearnsLate,
     LipschitzWarning,
     OutlierWarning,
     StuckWarning,
-    capability,
 )
 from bridle.ops import Array
 from bridle.session import clocks
@@ -107,7 +104,7 @@ def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, du
 
 def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int, due: Due) -> None:
     """Compare what the policy was told, and what its proof gives, with what was observed."""
-    declared, pending, seen = parts.parameter("lipschitz"), parts.pending, parts.longest_gradient
+    declared, seen = parts.parameter("lipschitz"), parts.longest_gradient
     if declared is not None and seen is not None and seen > declared * (1.0 + 1e-9):
         message = f"a gradient of length {seen:.6g} was seen by round {t}, and the policy was told lipschitz = {declared:g}"
         log.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
@@ -116,13 +113,6 @@ def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int,
         message = f"a constraint value of size {ledger.largest:.6g} was seen by round {t}, and the policy was told bound = {largest:g}"
         log.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
     _check_sizes(ledger, log, t)
-    delay = parts.parameter("delay")
-    counts = capability(parts.record, LearnsLate)  # such a policy is told who waits, and needs no promise
-    if pending.astray and delay is not None and pending.outstanding > delay and not counts:
-        message = (
-            f"{pending.outstanding} other rounds were waiting by round {t}, and the policy was told delay = {delay:g}: its bounds are void"
-        )
-        log.warn(DelayWarning, message, t, declared=float(delay), observed=float(pending.outstanding))
     absurd = None if ledger.conflict is not None else parts.absurd(squares_too=due.ranking)
     if absurd is not None:
         log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)

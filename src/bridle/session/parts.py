@@ -160,10 +160,9 @@ class SessionParts(NamedTuple):
         if ledger is None:
             return None
         own, squares = parts.own_proof()
-        costs, limits = self.pending.lost
         return Certificate(
             rounds=rounds,
-            since=ledger.since,
+            since=0,
             cost=float(totals.cost),
             ccv=float(totals.hard.max()),
             regret=regret,
@@ -177,12 +176,12 @@ class SessionParts(NamedTuple):
             conflict=parts.conflict,
             witness=None if self.noisy or self.sometimes else ledger.met(),
             pending=len(self.pending.waiting),
-            dropped=(costs, limits),
+            dropped=(self.pending.lost, self.pending.lost),
             charge=parts.charge(),
             bound=parts.bound(totals, constraints),
             alarms=tuple(alarms.items()),
             price=price,
-            balance=None if price is None or totals.signed is None else np.array(totals.signed),
+            balance=None if price is None else np.array(totals.signed),
             rates=self.rates(),
             names=self.names,
             violations=np.array(totals.hard),
@@ -199,7 +198,7 @@ class SessionParts(NamedTuple):
     def own_proof(self) -> tuple[float | None, float | None]:
         """What the policy's own proof says of regret and of squared violation; None where it says nothing, or the run contradicts it."""
         ledger = self.ledger
-        if ledger is None or ledger.since or self.conflict is not None or self.absurd():
+        if ledger is None or self.conflict is not None or self.absurd():
             return None, None
         return self.own_regret(), self.squared_bound(ledger)
 
@@ -209,7 +208,7 @@ class SessionParts(NamedTuple):
         What it says of squared violation costs as much as all the rest, and is left out unless `squares_too`.
         """
         ledger = self.ledger
-        if ledger is None or ledger.since:
+        if ledger is None:
             return None
         own = self.own_regret()
         if own is not None and own < ledger.behind():  # else the middle of the domain alone shows that all is well
@@ -233,14 +232,9 @@ class SessionParts(NamedTuple):
     def gain(self, ledger: Ledger) -> float:
         """The most that any action loses against what was played in the rounds that the policy was fed with.
 
-        The ledger also has the costs of rounds that wait for their constraints, each of which may hide as much as its gradient times D. An
-        action that moves may lose that much in every round.
+        An action that moves may lose as much as the gradient's length times D in every round.
         """
-        if self.moving:
-            return ledger.counted.sums.lengths * ledger.domain.diameter
-        waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
-        ahead = [each.cost.df for each in waiting if each.cost is not None]
-        return ledger.gain() + ledger.domain.diameter * sum(float(np.linalg.norm(df)) for df in ahead)
+        return ledger.counted.sums.lengths * ledger.domain.diameter if self.moving else ledger.gain()
 
     def squared_bound(self, ledger: Ledger) -> float | None:
         """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
@@ -256,19 +250,17 @@ class SessionParts(NamedTuple):
             total = _total([certifies.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
         if total is None or isnan(total):
             return None if total is None else -inf
-        # The ledger also has the constraints of rounds that wait for their costs, or that the policy could not use.
-        unfed = self.pending.lost[1] + sum(each.limits is not None for each in self.pending.waiting.values())
-        return total + unfed * D * D
+        return total + self.pending.lost * D * D  # a lost round may have been as far outside as that
 
     def charge(self) -> Charge:
         """What dropped rounds may add to regret and violation."""
-        costs, limits = self.pending.lost
-        if self.ledger is None or not (costs or limits):
+        lost = self.pending.lost
+        if self.ledger is None or not lost:
             return Charge()
         declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.counted.sums
         of_costs = None if self._only_limits else declared
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
-        return Charge(costs * cost * D, limits * limit * D, not ((costs and of_costs is None) or (limits and declared is None)))
+        return Charge(lost * cost * D, lost * limit * D, of_costs is not None and declared is not None)
 
     def bound(self, totals: RunningTotals, constraints: int) -> Bound:
         """`promise`, unless the totals are beyond what it allows: then an assumption is broken, and it says nothing of this run."""
@@ -293,58 +285,47 @@ class SessionParts(NamedTuple):
             for copy in self.played
         ]
         charge = self.charge()
-        added = charge.ccv + self._violation_ahead()
         regret, ccv, soft = (_total([getattr(each, name) for each in bounds]) for name in ("regret", "ccv", "soft"))
         return Bound(
             None if regret is None else regret + charge.regret,
-            None if ccv is None else ccv + added,
-            soft=None if soft is None else soft + added,
+            None if ccv is None else ccv + charge.ccv,
+            soft=None if soft is None else soft + charge.ccv,
             why=next((each.why for each in bounds if each.why), ""),
         )
 
     def _shown(self, copy: Copy) -> Constants:
         """What a copy has seen of the curvature of its costs, where the policy was told something of it."""
-        return {} if self.pending.modulus is None or copy.costs is None else {"curvature": copy.costs.curvature(copy.updates)}
+        return {} if self.pending.modulus is None else {"curvature": copy.costs.curvature(copy.updates)}
 
     def _contradicted(self, totals: RunningTotals, allowed: Bound) -> Bound | None:
         """No bound, where the violation so far is already above the one that was promised."""
         if self.ledger is None or self.noisy:  # what is proved of noisy values is about their means
             return None
-        ccv, balance = float(totals.hard.max()), None if totals.signed is None else float(totals.signed.max())
+        ccv, balance = float(totals.hard.max()), float(totals.signed.max())
         rounding = self.ledger.domain.tolerance * (ccv + self.ledger.counted.sums.scale * self.ledger.counted.sums.rounds)
         for measured, most in ((ccv, allowed.ccv), (balance, allowed.soft)):
-            if measured is not None and most is not None and measured > most + rounding:
+            if most is not None and measured > most + rounding:
                 return Bound(why=f"the violation so far, {measured:.6g}, is more than the theorem allows: an assumption does not hold")
         return None
-
-    def _violation_ahead(self) -> float:
-        """The violation of rounds whose constraints were counted while the policy still waits for their costs."""
-        waiting = self.pending.waiting.values() if self.pending.late == "copies" else ()
-        return sum(max(0.0, float(each.limits.g.max())) for each in waiting if each.limits is not None)
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
         if capability(self.record, TriesPoints):
             return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
-        pending, ledger, allowed = self.pending, self.ledger, self.parameter("delay")
+        pending, ledger = self.pending, self.ledger
         if self.configured is None:
             return "the policy is not registered"
-        if ledger is None or ledger.since:
-            return "not every round was certified, so the longest gradient is not known"
+        if ledger is None:
+            return "no certificates are kept, so the longest gradient is not known"
         if self.conflict is not None:
             return "no action satisfies every constraint"
         if self.broken:
             return self.broken
         if absurd := self.absurd():
             return absurd.text
-        if pending.modulus is not None and any(copy.costs is None for copy in self.played):
-            return "the file that this session was loaded from is too old to say which rounds had a cost, and of which modulus"
         if not pending.astray or capability(self.record, LearnsLate) is not None:
             return ""
-        if allowed is None:
-            return "feedback came late, and the policy was not made for that (give it delay=, or use late='copies')"
-        late = f"{pending.outstanding} other rounds were waiting, and the policy was made for {allowed:g}"
-        return late if pending.outstanding > allowed else ""
+        return "feedback came late, and the policy was not made for that (use late='copies')"
 
 
 def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:

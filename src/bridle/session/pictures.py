@@ -21,7 +21,7 @@ from bridle.session.rates import limit_names
 from bridle.session.replay import Restore
 from bridle.session.rounds import HistoryEntry
 from bridle.showing import cards, count, figures, number, short
-from bridle.showing.marks import UNITS, Axis, Bar, Chart, Line, Quantity, axis, chosen
+from bridle.showing.marks import TITLES, UNITS, Axis, Bar, Chart, Quantity, against_round, chosen, line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,55 +90,40 @@ def _value(bound: object, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def line_charts(curve: SessionCurve, name: str, what: Sequence[Quantity]) -> list[Chart]:
-    """Regret and CCV against t."""
-    drawn = []
-    for quantity in what:
-        values, bounds = (curve.ccv, curve.ccv_bound) if quantity == "ccv" else (curve.regret, curve.regret_bound)
-        known = [value for value in values if value is not None]
-        line = Line(0, name, curve.rounds, values, values, values, bounds, None)
-        title = "CCV against t" if quantity == "ccv" else "Regret, certified, against t"
-        log = quantity == "ccv" or all(value > 0.0 for value in known)
-        y = axis(UNITS[quantity] if quantity == "ccv" else "regret is at most (units of total cost)", known, log, 1e-9 * curve.rounds[-1])
-        drawn.append(Chart(quantity, name, curve.rounds[-1], title, title, Axis("round t", "log"), y, [line] if known else [], [NOTHING]))
-    return drawn
-
-
 NOTHING = "Nothing is known of this session's regret."
 
 
-def bar_charts(session: Any, what: Sequence[Quantity]) -> list[Chart]:
-    """Where a session stands: what is proved of its regret, and the violation of each limit, beside what the theorem allows."""
-    proof = _proof(session)
-    bound = None if proof is None else proof.bound
-    violations = session.violations.tolist()
-    rows: dict[Quantity, list[tuple[str, float | None]]] = {
-        "regret": [("certified, at most", None if proof is None else proof.regret), ("theorem", _value(bound, "regret"))],
-        "ccv": [*zip(limit_names(len(violations), session.names), violations, strict=True), ("theorem", _value(bound, "ccv"))],
-    }
-    drawn = []
-    for quantity in what:
-        bars = [Bar(int(label == "theorem"), label, value, value, value) for label, value in rows[quantity] if value is not None]
-        title = f"{'CCV' if quantity == 'ccv' else 'Regret'} after {count(session.rounds, 'round')}"
-        drawn.append(
-            Chart("standing", "session", session.rounds, title, title, Axis(UNITS[quantity], "linear"), Axis("", "linear"), bars, [NOTHING])
-        )
-    return drawn
+def line_chart(curve: SessionCurve, name: str, what: Quantity) -> Chart:
+    """Regret or CCV against t."""
+    values = getattr(curve, what)
+    lines = [line(0, name, curve.rounds, values, bound=getattr(curve, f"{what}_bound"))] if any(each is not None for each in values) else []
+    chart = against_round(what, name, curve.rounds[-1], lines, [NOTHING])
+    certified = chart._replace(title="Regret, certified, against t", y=chart.y._replace(title=f"{UNITS['regret']}, at most"))
+    return certified if what == "regret" else chart
+
+
+def bar_chart(session: Any, what: Quantity) -> Chart:
+    """Where a session stands: what is proved of its regret, or the violation of each limit, beside what the theorem allows."""
+    proof, violations = _proof(session), session.violations.tolist()
+    rows: list[tuple[str, float | None]] = [*zip(limit_names(len(violations), session.names), violations, strict=True)]
+    if what == "regret":
+        rows = [("certified, at most", None if proof is None else proof.regret)]
+    rows.append(("theorem", _value(None if proof is None else proof.bound, what)))
+    bars = [Bar(int(label == "theorem"), label, value, value, value) for label, value in rows if value is not None]
+    title = f"{TITLES[what]} after {count(session.rounds, 'round')}"
+    return Chart("standing", "session", session.rounds, title, Axis(UNITS[what]), Axis(""), bars, [NOTHING])
 
 
 def plot_session(session: Any, curve: SessionCurve | None, what: str | Sequence[str], ax: object, width: str | None) -> Figure:
-    """The figure; without a curve, where the session stands."""
-    figures.require_matplotlib()
-    names = chosen(what)
+    """The figure; what is known of the present alone is a bar."""
     name = getattr(session.policy, "name", type(session.policy).__name__)
-    parts: list[Chart] = []
-    for each in names:
-        if curve is not None and sum(value is not None for value in getattr(curve, each)) > 1:
-            parts += line_charts(curve, name, [each])
-        else:  # what is known of the present alone is a bar
-            parts += bar_charts(session, [each])
-    heading = f"{name}, {count(session.rounds, 'round')} observed"
-    return figures.sheet(parts, width, heading) if ax is None else figures.on_axes(ax, parts)
+    parts = [
+        bar_chart(session, each)
+        if curve is None or sum(value is not None for value in getattr(curve, each)) < 2
+        else line_chart(curve, name, each)
+        for each in chosen(what)
+    ]
+    return figures.plot(parts, ax, width, f"{name}, {count(session.rounds, 'round')} observed")
 
 
 def session_card(called: str, session: Any, stands: str, entries: Sequence[HistoryEntry] | None) -> str:
@@ -155,7 +140,7 @@ def session_card(called: str, session: Any, stands: str, entries: Sequence[Histo
         **({} if proof is None or proof.regret is None else {"regret": f"at most {number(proof.regret)}, certified"}),
         **({"alarms": ", ".join(kind for kind, _ in proof.alarms)} if proof is not None and proof.alarms else {}),
     }
-    charts = line_charts(from_history(entries), "session", ["ccv"]) if entries else []
+    charts = [line_chart(from_history(entries), "session", "ccv")] if entries else []
     return cards.card(called, facts, charts)
 
 
@@ -175,20 +160,9 @@ def certificate_card(proof: Certificate) -> str:
     }
     charts = []
     if len(above) > 1:
-        line = Line(
-            0,
-            "rounds",
-            [level for level, _ in above],
-            [float(n) for _, n in above],
-            [None] * len(above),
-            [None] * len(above),
-            [None] * len(above),
-            None,
-        )
-        title = "Rounds with a violation above a level"
-        charts.append(
-            Chart("levels", "certificate", proof.rounds, title, title, Axis("level", "log"), Axis("rounds", "linear"), [line], [])
-        )
+        levels = line(0, "rounds", [level for level, _ in above], [float(rounds) for _, rounds in above])
+        title, y = "Rounds with a violation above a level", Axis("rounds", bottom=0.0)
+        charts.append(Chart("levels", "certificate", proof.rounds, title, Axis("level (units of violation)", "log"), y, [levels]))
     return cards.card("Certificate", facts, charts, ["All of it in sentences: session.report(); as JSON: certificate.json()."])
 
 

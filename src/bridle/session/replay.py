@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bridle.core import InputError
 from bridle.database.rows import Damaged, Event, Found, SnapshotRow
 from bridle.session import capsule, events
-from bridle.session.alarms import Doubt, Subject
 from bridle.session.changes import Changes, changed_limit, raised_limits
 from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.purse import Paid, Purse
@@ -174,9 +173,9 @@ class ReplayedSession:
                     said["g"] = raised_limits(said["g"], self.changes.offsets)
                 session.observe(**said)
             elif kind == events.ASK:
-                session.ask(**self._with_planes(events.said(body, DIGEST.size)), points=session._tries or 1)
+                session.ask(**events.said(body, DIGEST.size), points=session._tries or 1)
             elif kind == events.DECIDE:
-                session.decide(**self._with_planes(events.said(body, DIGEST.size)))
+                session.decide(**events.said(body, DIGEST.size))
             elif kind == events.FORGET:
                 session.forget(events.read_facts(body, DIGEST.size)["ticket"])
             elif kind == events.PAY:
@@ -185,12 +184,8 @@ class ReplayedSession:
                 return self._budgeted(events.read_facts(body, DIGEST.size))[1]
             elif kind == events.CHANGE_LIMIT:
                 self._change(events.read_facts(body, DIGEST.size))
-            elif kind == events.CHANGE_DOMAIN:
-                self._cut(events.read_facts(body, DIGEST.size))
             elif kind == events.WARM_UP:
                 self._warm(events.read_facts(body, DIGEST.size))
-            elif kind == events.DOUBT:
-                self._doubt(events.read_facts(body, DIGEST.size))
             else:
                 raise InputError(f"it is of kind {kind}, which this version of bridle does not know")
         except Exception as wrong:
@@ -218,27 +213,14 @@ class ReplayedSession:
         self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
         return None, self.purse.standing(facts["name"])
 
-    def _doubt(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        doubts = [Doubt(Subject(name, cost), noise, expected, seen) for name, cost, noise, expected, seen in facts["doubts"]]
-        self.session._read(lambda _: self.session._note_doubts(doubts, facts["round"]))
-        return None, None
-
     def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         self.session._read(lambda _: self.session._compile(facts["constraints"]))
         return None, None
-
-    def _cut(self, facts: Mapping[str, Any]) -> tuple[None, None]:
-        self.changes = self.changes.cut(facts["planes"]).noted(round=self.session.rounds, planes=facts["planes"])
-        return None, None
-
-    def _with_planes(self, said: dict[str, Any]) -> dict[str, Any]:
-        return said if self.changes.planes is None else {**said, "known": self.changes.known(said.get("known"))}
 
     def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
         image = self.session._image(False)
         changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
         if saved is not None:
             self.put(self._restore(saved, None))
-        self.session._forget_contexts()
         self.changes = changes
         return None, None

@@ -6,8 +6,6 @@ from bridle.ops import Array
 from bridle.session.certificate import Certificate
 from bridle.session.rates import limit_names
 
-UNCHECKED = "\nFile: it was loaded from a file of an earlier version, without a digest: what it held could not be checked."
-
 
 def report(proof: Certificate) -> str:
     """The report, one paragraph a subject.
@@ -23,17 +21,14 @@ def report(proof: Certificate) -> str:
 
 
 def _what(proof: Certificate) -> list[str]:
-    lines = [f"{_many(proof.rounds, 'round')} observed; the total cost is {proof.cost:.6g}, the cumulative violation {proof.ccv:.6g}."]
-    if proof.since:
-        lines.append(f"The first {proof.since} were observed before certificates were kept: what follows is about the later ones alone.")
-    return lines
+    return [f"{_many(proof.rounds, 'round')} observed; the total cost is {proof.cost:.6g}, the cumulative violation {proof.ccv:.6g}."]
 
 
 def _regret(proof: Certificate) -> list[str]:
     known = [value for value in (proof.regret, proof.regret_algorithm) if value is not None]
     if not known:
         lines = [f"Regret: no certificate, because {proof.why}."] if proof.why else []
-        if proof.regret_any is not None and not proof.rates and proof.since + proof.rounds > 0:
+        if proof.regret_any is not None and not proof.rates and proof.rounds > 0:
             lines.append(f"Regret against any {proof.compared} at all, feasible or not, is at most {proof.regret_any:.6g}.")
         return lines
     best = min(known)

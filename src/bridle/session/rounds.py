@@ -20,7 +20,7 @@ from bridle.game.totals import RunningTotals, charged
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
 from bridle.session import clocks
-from bridle.session.alarms import Contexts, Doubt, WarningLog
+from bridle.session.alarms import WarningLog
 from bridle.session.batch_sums import FullBatch
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
@@ -32,8 +32,6 @@ from bridle.session.parts import SessionParts
 from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
 from bridle.session.tried_points import checked_values, points_of, refuse_extras
 from bridle.session.turns import wait
-
-put = tuple.__new__  # a record from all of its fields in half of the time: once a round that is worth it
 
 ENTRANCES = frozenset({"observe", "ask", "forget", "decide", "_read"})
 """The calls that are at work in a session one at a time."""
@@ -78,15 +76,15 @@ class SessionRounds:
         horizon = parts.parameter("horizon")
         self._horizon = inf if horizon is None else float(horizon)
         totals = RunningTotals(0.0, np.zeros(self._k or 1), np.zeros(self._k or 1))
-        first = Played(parts.pending.copies[0], 0, totals, 0, 0)
-        self._now = Standing(first, Kept(parts.pending, parts.ledger, WarningLog(), Contexts()))
+        first = Played(parts.pending.copies[0], 0, totals, 0)
+        self._now = Standing(first, Kept(parts.pending, parts.ledger, WarningLog()))
         self._compiled: CompiledRound | None = None
         # Compiled rounds have a cost, of the modulus that the policy was told, where it was told one.
         told_of = (getattr(node, "modulus", None) for node in records.nodes(parts.record))
         self._curved = any(modulus is not None and np.any(modulus) for modulus in told_of)
         self._live: CompiledRound | None = None  # the compiled rounds, while they are ahead of `_now`, or equal to it
         self._check_at = 0.0  # up to this round nothing is due after compiled ones; never above `next_check`
-        self._failed = -1  # the last turn after which a look failed
+        self._failed = -1  # the last round after which a look failed
         self._inside = False  # whether a call is at work: see `turns`
 
     # --- where it stands -------------------------------------------------------------------------------------------------------------
@@ -101,10 +99,6 @@ class SessionRounds:
     def _log(self) -> WarningLog:
         return self._now.kept.log
 
-    @property
-    def _contexts(self) -> Contexts:
-        return self._now.kept.contexts
-
     def _read(self, what: Callable[[bool], T]) -> T:
         """What is read of this session, while no other call is at work; it is told whether it is inside of a call of this thread."""
         nested = False
@@ -117,11 +111,6 @@ class SessionRounds:
             return what(False)
         finally:
             self._inside = False
-
-    def _turn(self) -> int:
-        """A number that grows with every observation."""
-        played, fast = self._now.played, self._live
-        return played.turn if fast is None else played.turn + 2 * (fast.rounds - played.rounds)
 
     def _stand(self, nested: bool = False) -> Standing:
         """Where this session stands: with what compiled rounds have played, and with nothing left to do.
@@ -147,7 +136,7 @@ class SessionRounds:
 
     def _parts_of(self, now: Standing) -> SessionParts:
         ledger = now.kept.ledger
-        if ledger is not None and ledger.open != now.played.taken - ledger.rounds_read:
+        if ledger is not None and ledger.open != now.played.rounds - ledger.rounds_read:
             ledger = now.ledger()
         return self._parts._replace(pending=now.pending(), ledger=ledger)
 
@@ -207,18 +196,18 @@ class SessionRounds:
         """`_begin` a call that is played in Python: whatever compiled rounds have played is taken over."""
         played, kept = self._now
         if self._live is None and played.due is NOTHING and not kept.log.unsent:
-            return played.rounds + played.taken
+            return played.rounds
         self._stand()
         return self._begin()
 
     def _begin(self) -> int:
-        """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the turn after which the call begins."""
+        """Do first what an earlier call was broken off in, and warn of what nobody has heard of; the rounds after which the call begins."""
         if self._broken_off():
             self._follow_up()
         log = self._now.kept.log
         if log.unsent:
             log.send()
-        return self._turn()
+        return self.rounds
 
     def _compile(self, k: int) -> CompiledRound:
         if self._learns:
@@ -285,7 +274,7 @@ class SessionRounds:
     def _most_seen(self) -> int | None:
         """The most constraints that a record has had so far; None before the first."""
         played = self._now.played
-        return len(played.totals.hard) if played.taken or self._live is not None else None
+        return len(played.totals.hard) if played.rounds or self._live is not None else None
 
     def _take(
         self,
@@ -295,51 +284,41 @@ class SessionRounds:
         dg: Numbers,
         modulus: Numbers,
         ticket: Ticket | int | None,
-        partial: bool,
-        context: str | int | None,
     ) -> HistoryEntry | None:
-        """Take in an observation; what `history` is to be told where that ends a round."""
+        """Take in an observation; what `history` is to be told of the round."""
         now = self._now
         if self._learns:
             self._learn()
-        (copy, begun, totals, rounds, taken, _), (pending, ledger, log, contexts, next_check, next_tick, done) = now
+        (copy, begun, totals, rounds, _), (pending, ledger, log, next_check, next_tick, done) = now
         number, waiting = (None, None) if ticket is None else now.pending().find(ticket)
-        if partial is not False:
-            if not isinstance(partial, (bool, np.bool_)):
-                raise InputError(f"partial must be True or False, not {validate.show(partial)}")
-            if partial and waiting is None:
-                raise InputError("partial must be given with a ticket: a round of decide and observe is observed at once")
-        seen = len(totals.hard) if rounds or taken else None
-        name, alone = None if context is None else _context(context), len(pending.copies) == 1 and not pending.waiting
-        whole: Feedback | None
+        seen = len(totals.hard) if rounds else None
+        alone = len(pending.copies) == 1 and not pending.waiting
         played = self._values_played() if self._counts else None
-        if self._tries:
-            refuse_extras(self._called, partial=partial, context=context)
-            if number is None and not alone:
-                raise InputError(f"ticket must be given: policy {self._called} plays one round at a time, and that of a ticket waits")
+        if self._tries and number is None and not alone:
+            raise InputError(f"ticket must be given: policy {self._called} plays one round at a time, and that of a ticket waits")
         with np.errstate(all="ignore"):  # what comes of it is looked at
             if alone:
                 if self._tries:
-                    feedback = whole = self._tried(copy, f, df, g, dg, modulus)
+                    feedback = self._tried(copy, f, df, g, dg, modulus)
                 else:
-                    feedback = whole = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                    feedback = checked_feedback(copy.x, self._limits, f, df, g, dg, modulus, seen=seen)
                 state, x = pending.advance(copy, feedback, None, played)
                 costs = copy.costs if feedback.modulus is None else pending.costs(copy, feedback)
-                copy, begun = put(Copy, (state, x, copy.updates + 1, copy.steered, costs)), begun + 1
+                copy, begun = Copy(state, x, copy.updates + 1, copy.steered, costs), begun + 1
             else:
                 pending = now.own_pending()
                 if number is None or waiting is None:
                     ready = pending.ready
-                    feedback = whole = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
+                    feedback = checked_feedback(ready.x, self._limits, f, df, g, dg, modulus, seen=seen)
                     pending.go_on(*pending.advance(ready, feedback, None, played), feedback)
                 else:
                     if self._tries:
                         feedback = self._tried(pending.copies[waiting.copy], f, df, g, dg, modulus)
                     else:
                         feedback = checked_feedback(waiting.x, self._limits, f, df, g, dg, modulus, seen=seen)
-                    whole = pending.receive(number, feedback, (df is not None, g is not None), partial, played)
+                    pending.receive(number, feedback, played)
                 copy, begun = pending.copies[0], pending.begun
-        t, at, full = rounds + (whole is not None), begun if number is None else round_of(number), False
+        t, at, full = rounds + 1, begun if number is None else round_of(number), False
         values = feedback.g
         if values.shape[-1] != len(totals.hard):
             more = [(0, 0)] * (values.ndim - 1) + [(0, max(0, len(totals.hard) - values.shape[-1]))]
@@ -353,26 +332,18 @@ class SessionRounds:
                 assert ledger is not None
                 ledger.begin(len(feedback.g))
                 next_tick = 0  # a batch was read
-            row = taken - ledger.rounds_read
+            row = rounds - ledger.rounds_read
             ledger.write(row, feedback, at)
             full = row + 1 == len(ledger.rows)
-        if name is not None:
-            contexts = contexts.clone()
-            doubt = contexts.meet(name, self._as_seen(feedback), df is not None, g is not None, self._parts.names)
-            if doubt is not None:
-                log = log.clone()
-                doubt.warn(log, at)
-        if name is not None or not alone or ledger is not now.kept.ledger:
-            kept = Kept(pending, ledger, log, contexts, next_check, next_tick, done)
-        else:
-            kept = now.kept
-        clock = whole is not None and (t >= next_check or t >= next_tick or self._compiled is not None)
+        kept = now.kept
+        if not alone or ledger is not kept.ledger:
+            kept = Kept(pending, ledger, log, next_check, next_tick, done)
+        clock = t >= next_check or t >= next_tick or self._compiled is not None
         due = LOOK if clock else READ if full else NOTHING
-        after = put(Played, (copy, begun, totals.add(feedback.f, values, violation), t, taken + 1, due))
-        self._now = put(Standing, (after, kept))
+        self._now = Standing(Played(copy, begun, totals.add(feedback.f, values, violation), t, due), kept)
         if due:
             self._follow_up()
-        return None if self.history is None or whole is None else self._entry(whole, number)
+        return None if self.history is None else self._entry(feedback, number)
 
     # --- what is due after it ----------------------------------------------------------------------------------------------------------
 
@@ -381,18 +352,18 @@ class SessionRounds:
         now, fast = self._now, self._live
         if fast is None:
             return now.unfinished
-        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, done) = now
+        (_, ledger, _, next_check, _, done) = now.kept
         n = fast.rounds
-        if n < next_check and (ledger is None or taken + n - rounds - ledger.rounds_read != len(ledger.rows)):
+        if n < next_check and (ledger is None or n - ledger.rounds_read != len(ledger.rows)):
             return False
-        return done != rounds + taken + 2 * (n - rounds)
+        return done != n
 
     def _step_in(self) -> bool:
         """Show the compiled rounds the row to write in, where they were broken off before they knew; whether that is worth another try."""
-        (_, _, _, rounds, taken, _), (_, ledger, _, _, next_check, _, _), fast = *self._now, self._live
+        (_, ledger, _, next_check, _, _), fast = self._now.kept, self._live
         if fast is None or ledger is None or self._broken_off():
             return fast is not None and ledger is not None
-        row = taken + fast.rounds - rounds - ledger.rounds_read
+        row = fast.rounds - ledger.rounds_read
         if fast.row == row:
             return False
         fast.resume(row)
@@ -423,15 +394,15 @@ class SessionRounds:
         try:
             kept = self._what_is_due(now, fast, due, read)
         except Exception as wrong:
-            if self._failed != self._turn():
-                self._failed = self._turn()
+            if self._failed != t:
+                self._failed = t
                 raise
             kept, failure = self._what_is_due(now, fast, due, giving_up=True), wrong
         self._check_at = 0.0
         self._now = Standing(now.played, kept)
         if fast is not None:
             if kept.ledger is not None:
-                fast.resume(now.played.taken + t - now.played.rounds - kept.ledger.rounds_read)
+                fast.resume(t - kept.ledger.rounds_read)
             self._check_at = kept.next_check
         if failure is not None:
             raise failure
@@ -451,10 +422,10 @@ class SessionRounds:
         `fast` has played rounds beyond `now`. `read` is what was made of a full batch. `apart`: nothing of the session's own memory may be
         used; `giving_up`: without a look.
         """
-        (_, _, _, t, taken, to_do), (pending, ledger, log, contexts, next_check, next_tick, _) = now
+        (_, _, _, t, to_do), (pending, ledger, log, next_check, next_tick, _) = now
         ahead, look = 0 if fast is None else fast.rounds - t, False
-        t, taken = t + ahead, taken + ahead
-        if ledger is not None and not (ledger.rounds_read == taken and ledger.at_rest):
+        t += ahead
+        if ledger is not None and not (ledger.rounds_read == t and ledger.at_rest):
             ledger = now.ledger(ahead)
             assert ledger is not None
             if fast is not None and ahead and read is None:  # else it was done then
@@ -485,7 +456,7 @@ class SessionRounds:
             next_check = next_check_after(parts, log, t)
         if fast is None and self._compiled is not None and to_do is LOOK:
             next_check = 0.0  # batches may be out of step: the next compiled round sees
-        return Kept(pending, ledger, log, contexts, next_check, next_tick, t + taken)
+        return Kept(pending, ledger, log, next_check, next_tick, t)
 
     # --- rounds given up ---------------------------------------------------------------------------------------------------------------
 
@@ -501,37 +472,17 @@ class SessionRounds:
             log.send()
 
     def _give_up(self, number: int) -> None:
-        """Give a round up, and look around if a part of it had come: then it counts as observed."""
+        """Give a round up."""
         pending = self._now.own_pending()
-        observed = pending.give_up(number)
-        self._put(pending, observed)
-        if observed:
-            self._follow_up()
+        pending.give_up(number)
+        self._put(pending)
 
-    def _put(self, pending: PendingRounds, observed: bool = False) -> None:
-        """Stand with these pending rounds, of which one more was `observed`."""
-        (_, _, totals, rounds, taken, due), kept = self._now
-        kept = kept._replace(pending=pending, next_check=0.0 if observed else kept.next_check)
-        played = Played(pending.copies[0], pending.begun, totals, rounds + observed, taken, LOOK if observed else due)
-        self._now = Standing(played, kept)
+    def _put(self, pending: PendingRounds) -> None:
+        """Stand with these pending rounds."""
+        played, kept = self._now
+        self._now = Standing(played._replace(copy=pending.copies[0], begun=pending.begun), kept._replace(pending=pending))
 
     # --- what is said of it ------------------------------------------------------------------------------------------------------------
-
-    def _note_doubts(self, doubts: list[Doubt], t: int) -> None:
-        now = self._now
-        log = now.kept.log.clone()
-        for doubt in doubts:
-            doubt.warn(log, t)
-        self._now = Standing(now.played, now.kept._replace(log=log))
-
-    def _forget_contexts(self) -> None:
-        """Compare no record with one from before: the functions behind a context are others now."""
-        now = self._stand()
-        self._now = Standing(now.played, now.kept._replace(contexts=Contexts()))
-
-    def _as_seen(self, feedback: Feedback) -> Feedback:
-        """An observation as it came."""
-        return feedback
 
     def _values_played(self) -> Array | None:
         """The values of the limits at what was played in the round that is being observed, where that was not the decision."""
@@ -559,12 +510,3 @@ class SessionRounds:
         self._now.kept.log.send()
         if entry is not None and self.history is not None:
             self.history(entry)
-
-
-def _context(name: object) -> str:
-    if not isinstance(name, (str, int)) or isinstance(name, bool):
-        raise InputError(f"context must be a name or a whole number, not {validate.show(name)}")
-    try:
-        return str(name)
-    except ValueError:  # it has thousands of digits
-        raise InputError(f"context must be a name or a whole number of fewer digits, not {validate.show(name)}") from None

@@ -15,26 +15,24 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.core import Feedback, InputError
+from bridle.core import InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
 from bridle.policies.round_maps import RuleMixture
-from bridle.session.alarms import Contexts, WarningLog, Watch
+from bridle.session.alarms import WarningLog, Watch
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
-from bridle.session.late_feedback import Copy
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
 
-SCHEMA = 2
-READS = (1, 2)
-"""Schema 1 knew neither certificates nor rounds that wait."""
+SCHEMA = 3
+"""The version of the format: files of no other are read."""
 
-MEMBERS = ("start", "state", "totals", "copies", "desk", "contexts", "ledger", "boundary", "domain", "parameters")
+MEMBERS = ("start", "state", "totals", "copies", "desk", "ledger", "boundary", "domain", "parameters")
 """What the names of a save file's arrays begin with, up to the first dot."""
 
-FINITE = ("desk", "contexts")
+FINITE = ("desk",)
 """Those that never hold an infinite number: what was given or decided."""
 
 CLOSE = 1e-6
@@ -46,22 +44,21 @@ ROOMS = ("domains", "functions", "learners", "policies", "rules")
 R = TypeVar("R")
 
 
-class SessionFacts(TypedDict, total=False):
+class SessionFacts(TypedDict):
     """What a save file's header holds of a session, beside its policy."""
 
     late: str
     pending: int
     timeout: int | None
     run: str
-    largest: float
+    largest: float | None
     most_constraints: int | None
     names: list[str]
     alarms: dict[str, int]
     sizes: Sequence[float]
-    contexts: list[str]
     engine: str
     compiled: int | None
-    ledger: LedgerFacts
+    ledger: LedgerFacts | None
 
 
 class SessionOptions(TypedDict, total=False):
@@ -87,13 +84,11 @@ class SessionImage(NamedTuple):
     rounds: int
     totals: RunningTotals
     log: WarningLog
-    contexts: Contexts
     engine: str
     compiled: int | None
     limits: Limits
     boundary: Boundary | None = None
     memory: Memory = Memory()
-    turn: int = 0
 
 
 def save(path: str | PathLike[str], session: SessionImage) -> None:
@@ -127,21 +122,14 @@ def packed(session: SessionImage) -> dict[str, Array]:
         "timeout": pending.timeout,
         "alarms": session.log.rounds,
         "sizes": session.log.sizes,
-        "contexts": list(session.contexts.last),
         "engine": session.engine,
         "compiled": session.compiled,
+        "run": pending.run,
+        "largest": None if session.limits.largest == LARGEST else session.limits.largest,
+        "most_constraints": session.limits.most,
+        "names": list(parts.names),
+        "ledger": None,
     }
-    if session.limits.largest != LARGEST:
-        facts["largest"] = session.limits.largest
-    if session.limits.most is not None:
-        facts["most_constraints"] = session.limits.most
-    if parts.names:
-        facts["names"] = list(parts.names)
-    if pending.run:
-        facts["run"] = pending.run
-    for i, seen in enumerate(session.contexts.last.values()):
-        more |= {f"contexts.{i}.x": seen.x, f"contexts.{i}.f": seen.f, f"contexts.{i}.df": seen.df}
-        more |= {f"contexts.{i}.g": seen.g, f"contexts.{i}.dg": seen.dg}
     watch = session.log.watch
     if watch is not None:
         more |= {f"ledger.watch.{name}": value for name, value in records.leaves(watch).items()}
@@ -151,7 +139,7 @@ def packed(session: SessionImage) -> dict[str, Array]:
     if session.boundary is not None:
         more |= {
             f"boundary.{key}": value
-            for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.turn, pending.front).items()
+            for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.rounds, pending.front).items()
         }
     totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
     return _sealed(parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
@@ -202,10 +190,8 @@ class Saved:
     path: str
     header: Header
     arrays: dict[str, Array]
-    checked: bool
-    """Whether it had a digest, which fitted."""
-    seal: str = ""
-    """The digest that it had."""
+    seal: str
+    """Its digest."""
 
     @property
     def start(self) -> Array:
@@ -213,14 +199,9 @@ class Saved:
         return self.arrays["start"]
 
     @property
-    def old(self) -> bool:
-        """Whether it was written before sessions kept certificates and let rounds wait."""
-        return bool(self.header["schema"] == 1)
-
-    @property
     def facts(self) -> SessionFacts:
         """What the session noted beside its numbers."""
-        facts = self.header.get("session", SessionFacts() if self.old else None)
+        facts = self.header.get("session")
         if not isinstance(facts, dict):
             raise InputError(f"cannot load {self.path}: its header is damaged")
         return facts
@@ -228,24 +209,17 @@ class Saved:
     @property
     def options(self) -> SessionOptions:
         """With which arguments to make the session."""
-        facts = self.facts
-        ledger = facts.get("ledger", LedgerFacts() if self.old else None)
-        options = SessionOptions(
-            certify=ledger is not None,
-            late=facts.get("late", "copies"),
-            pending=facts.get("pending", 1000),
-            timeout=facts.get("timeout"),
-            engine=facts.get("engine", "python"),
-            largest=facts.get("largest"),
-            most_constraints=facts.get("most_constraints"),
-        )
-        if "names" in facts:
-            options["names"] = facts["names"]
-        if isinstance(ledger, dict) and "levels" in ledger:
-            options["levels"] = ledger["levels"]
-        if isinstance(ledger, dict) and "tolerance" in ledger:
-            options["tolerance"] = ledger["tolerance"]
-        return options
+        with self.checking():
+            facts, options = self.facts, SessionOptions()
+            for name in ("late", "pending", "timeout", "engine", "largest", "most_constraints"):
+                options[name] = facts[name]
+            if facts["names"]:
+                options["names"] = facts["names"]
+            ledger = facts["ledger"]
+            options["certify"] = ledger is not None
+            if ledger is not None:
+                options["levels"], options["tolerance"] = ledger["levels"], ledger["tolerance"]
+            return options
 
     def restore(self, fresh: SessionImage) -> SessionImage:
         """Put what was saved into the parts of a session just made; the numbers that it goes on with."""
@@ -253,26 +227,16 @@ class Saved:
         rounds, cost, hard = self.totals
         template = with_room(parts.record, pending.ready.state, len(hard))
         state = self.fill(template)
-        restored = fresh._replace(rounds=rounds, totals=RunningTotals(cost, hard, self.arrays.get("totals.signed")), compiled=None)
-        if self.old:
-            pending.copies = [Copy(state, np.asarray(parts.record.decide(state), dtype=float), rounds, 0)]
-            pending.begun = rounds
-            self.check_decisions(parts)
-            if ledger is not None:
-                ledger.since = rounds
-            return restored
+        restored = fresh._replace(rounds=rounds, totals=RunningTotals(cost, hard, self.arrays["totals.signed"]), compiled=None)
         with self.checking():
             arrays = self.part("desk.")
-            pending.run = str(facts.get("run", pending.run))  # files once did not say
+            pending.run = str(facts["run"])
             pending.restore(arrays, [state, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))])
             fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
-            cost, constraint, value = facts.get("sizes", fresh.log.sizes)  # files once did not say
+            cost, constraint, value = facts["sizes"]
             fresh.log.sizes = (float(cost), float(constraint), float(value))
-            for i, name in enumerate(facts["contexts"]):
-                seen = self.part(f"contexts.{i}.")
-                fresh.contexts.last[str(name)] = Feedback(seen["x"], float(seen["f"]), seen["df"], seen["g"], seen["dg"])
-            if ledger is not None:
-                ledger.restore(self.part("ledger."), facts["ledger"])
+            if ledger is not None and facts["ledger"] is not None:
+                ledger.restore(self.part("ledger."), facts["ledger"], rounds)
             if boundary := self.part("boundary."):
                 before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
                 edge = fresh.boundary or Boundary(None)
@@ -284,7 +248,7 @@ class Saved:
                 if x.shape != self.start.shape or limits.ndim != 1:
                     raise ValueError("watch")
                 fresh.log.watch = Watch(int(since), x, limits)
-            compiled = facts.get("compiled")
+            compiled = facts["compiled"]
             restored = restored._replace(compiled=None if compiled is None else int(compiled))
         self.check_decisions(parts)
         return restored
@@ -393,16 +357,16 @@ def parsed(data: bytes, name: str) -> Saved:
         header = cast("dict[str, Any]", storage.parse(str(arrays.pop("header"))))
         if header["library"] != "bridle":
             raise KeyError("library")
-        schema, seal = header["schema"], str(header.get("digest", ""))
+        schema, seal = header["schema"], str(header["digest"])
     except (KeyError, ValueError, TypeError):
-        raise InputError(f"cannot read {name}: it was not written by bridle") from None
-    if schema not in READS:
-        raise InputError(f"cannot read {name}: it has schema {schema}, and this version reads schemas {' and '.join(map(str, READS))}")
+        raise InputError(f"cannot read {name}: it was not written by this version of bridle") from None
+    if schema != SCHEMA:
+        raise InputError(f"cannot read {name}: it has schema {schema}, and this version of bridle reads schema {SCHEMA} alone")
     try:
-        checked = storage.checked(header, arrays)
+        storage.check(header, arrays)
     except ValueError as problem:
         raise InputError(f"cannot read {name}: {problem}") from None
-    missing = {"start", "totals.rounds", "totals.cost", "totals.hard"} - arrays.keys()
+    missing = {"start", "totals.rounds", "totals.cost", "totals.hard", "totals.signed"} - arrays.keys()
     if missing:
         raise InputError(f"cannot read {name}: {sorted(missing)[0]!r} is missing")
     for key, value in arrays.items():
@@ -411,9 +375,7 @@ def parsed(data: bytes, name: str) -> Saved:
             raise InputError(f"cannot read {name}: it holds {validate.show(key)}, which is not part of a save file")
         if value.dtype.kind != "f" or not (np.isfinite(value) if root in FINITE else ~np.isnan(value)).all():
             raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
-    if not checked:
-        storage.warn_unchecked(name)
-    return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, checked, seal)
+    return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, seal)
 
 
 def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:

@@ -21,12 +21,11 @@ from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
 from bridle.policies.round_maps import RuleMixture
-from bridle.session import clocks, report_text, savefile
-from bridle.session.alarms import ask_again
+from bridle.session import report_text, savefile
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore
-from bridle.session.embedded import COMMITS, WINDOW, Embedded, GroupedEvents, JournaledBudget
+from bridle.session.embedded import Embedded, JournaledBudget
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
 from bridle.session.hints import HintGiven
@@ -40,7 +39,7 @@ from bridle.session.rounds import HistoryEntry
 from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
-from bridle.session.verbs import SessionVerbs, as_observed, evaluated, refuse_other_constraints
+from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
 from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 if TYPE_CHECKING:
@@ -164,15 +163,13 @@ class Session(SessionVerbs, ShownSession):
         configured = policy if isinstance(policy, Configured) else None
         super().__init__(SessionParts(configured, record, domain, rounds, ledger, called), start, Limits(size, None, most), history, engine)
         self.policy = policy
-        self._boundary = None  # here, as an attribute of the class is found more slowly
+        self._boundary = None
         through = None if configured is None else configured.through
         if through is not None and configured is not None:
             entropic = configured.parameters.get("mirror") == "entropic"  # a weight of 0 would stay there
             rules = isinstance(through, RuleMixture)
             memory = Memory(states=through.states if isinstance(through, RuleMixture) else ())
             self._boundary = Boundary(through, free=rules and x1 is None and not entropic, before=memory, after=memory)
-        self.unchecked = False
-        """Whether it was loaded from a file without a digest, of which nothing could tell whether it was still what had been written."""
         if engine == "numba":
             if self._tries:
                 raise InputError(f"engine must be 'python' in a session of policy {self._called}, which sees values alone")
@@ -201,10 +198,7 @@ class Session(SessionVerbs, ShownSession):
     @property
     def balances(self) -> Array:
         """The sum of every constraint's values with their signs: 0 or below where the limit was held on average."""
-        signed = self._read(self._balances)
-        if signed is None:
-            raise InputError("the file that this session was loaded from is older than balances are: they are not known")
-        return signed
+        return self._read(self._balances)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -326,7 +320,7 @@ class Session(SessionVerbs, ShownSession):
         return certificate
 
     def _certificate(self, nested: bool) -> Certificate | None:
-        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
+        (_, _, totals, rounds, _), kept = now = self._stand(nested)
         proof = self._parts_of(now).certificate(rounds, totals, self._k or len(totals.hard), kept.log.rounds)
         return None if proof is None else self._as_played(proof, now)
 
@@ -352,7 +346,7 @@ class Session(SessionVerbs, ShownSession):
         >>> session.report().splitlines()[0].startswith("1 round")
         True
         """
-        return report_text.report(self.certificate()) + (report_text.UNCHECKED if self.unchecked else "")
+        return report_text.report(self.certificate())
 
     @validate.undisturbed
     def bound(self) -> Bound:
@@ -430,11 +424,6 @@ class Session(SessionVerbs, ShownSession):
         ------
         InputError
             The file is damaged, is not of a session, or needs a policy.
-
-        Warns
-        -----
-        UncheckedWarning
-            The file is so old that it has no digest.
         """
         session = cls._restored(savefile.read(path), policy, history, engine)
         session._now.kept.pending.reborn()
@@ -457,14 +446,12 @@ class Session(SessionVerbs, ShownSession):
             session = cls(chosen, saved.start, history=history, **options)  # type: ignore[arg-type]
         except InputError as wrong:
             raise InputError(f"cannot load {saved.path}: {wrong}") from None
-        session.unchecked = not saved.checked
         restored = saved.restore(session._image(False))
-        pending, ledger, kept = session._parts.pending, session._parts.ledger, session._now.kept
-        taken = 0 if ledger is None else ledger.open
-        session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds, taken), kept)
+        pending, kept = session._parts.pending, session._now.kept
+        session._now = Standing(Played(pending.copies[0], pending.begun, restored.totals, restored.rounds), kept)
         edge = session._boundary = restored.boundary
         if edge is not None and edge.said is not None:
-            session._boundary = edge._replace(said=edge.said._replace(turn=session._turn(), front=pending.front))
+            session._boundary = edge._replace(said=edge.said._replace(turn=session.rounds, front=pending.front))
         if session.engine != "python" and restored.compiled is not None:
             with saved.checking():
                 session._compile(restored.compiled)
@@ -479,8 +466,6 @@ class Session(SessionVerbs, ShownSession):
         x1: ArrayLike | None = None,
         *,
         history: Callable[[HistoryEntry], object] | None = None,
-        commit: str = "each",
-        window: float = WINDOW,
         snapshot_every: int | None = None,
         gates: Mapping[str, Gate | Pacer] | None = None,
         wait: float = 0.0,
@@ -505,10 +490,6 @@ class Session(SessionVerbs, ShownSession):
             The first decision, an action of the domain.
         history : callable, optional
             Is called after every round, as for `Session`.
-        commit : {"each", "group"}, default "each"
-            Commit each event before its call returns, or several together within `window` seconds.
-        window : float
-            With ``commit="group"``, how long an event may wait for others, above 0, in seconds.
         snapshot_every : int, optional
             After how many events a snapshot is put. Default: 10,000; there is one too when the session is closed.
         gates : dict of str to Gate or Pacer, optional
@@ -539,7 +520,8 @@ class Session(SessionVerbs, ShownSession):
         ...     session.rounds, session.cost
         (1, 0.3)
         """
-        validate.one_of("commit", commit, COMMITS)
+        if "commit" in options:
+            raise InputError("commit is no longer an argument: each call is committed; for grouped commits, use the service (bridle serve)")
         if history is not None and not callable(history):
             raise InputError(f"history must be callable, not {validate.show(history)}")
         store = database.open_store(url)
@@ -548,7 +530,7 @@ class Session(SessionVerbs, ShownSession):
         except BaseException:
             store.close()
             raise
-        return DurableSession(Embedded(core, history) if commit == "each" else GroupedEvents(core, history, window))
+        return DurableSession(Embedded(core, history))
 
     @classmethod
     def core(
@@ -602,9 +584,7 @@ class Session(SessionVerbs, ShownSession):
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
         now = self._read(self._stand)
-        kept = now.kept._replace(
-            pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone(), contexts=now.kept.contexts.clone()
-        )
+        kept = now.kept._replace(pending=now.own_pending(), ledger=copy(now.ledger()), log=now.kept.log.clone())
         own: dict[str, object] = {
             "_now": Standing(now.played, kept),
             "_compiled": None,
@@ -643,8 +623,8 @@ class DurableSession(Session):
     def _plain(core: DurableCore) -> Session:
         return cast("Session", core.session)
 
-    def _of(self, what: Callable[[Session], T], at_once: bool = False) -> T:
-        return self._embedded.read(lambda core: what(self._plain(core)), at_once)
+    def _of(self, what: Callable[[Session], T]) -> T:
+        return self._embedded.read(lambda core: what(self._plain(core)))
 
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
@@ -662,19 +642,17 @@ class DurableSession(Session):
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
-        if key is None and ticket is None and modulus is None and context is None and played is None and pay is None and partial is False:
+        if key is None and ticket is None and modulus is None and played is None and pay is None:
             self._embedded.do(self._core.observe_numbers, f, df, g, dg)
             return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
-            ticket=ticket, partial=partial, context=context, played=played, key=key, pay=pay,
+            ticket=ticket, played=played, key=key, pay=pay,
         )  # fmt: skip
 
     def ask(
@@ -705,19 +683,12 @@ class DurableSession(Session):
         refuse_other_constraints(constraints)
         if self._core.session._tries:
             refuse_extras(self._core.session._called, rules=rules, features=features, known=known, hint=hint)
-            points = self._of(lambda session: session._points(), at_once=True)
+            points = self._of(lambda session: session._points())
             costs, values = values_at(points, cost, tuple(constraints))
             self.observe(costs, g=values)
             return as_asked(points)
         x = self.decide(rules=rules, features=features, known=known, hint=hint)
-        answers = evaluated(cost, constraints, x, self.names)
-        self.observe(**as_observed(answers, len(x)))
-        t, domain = self._of(lambda session: (session.rounds, session._actions), at_once=True)
-        if domain is not None and self._of(lambda session: session._parts.ledger is not None, at_once=True):
-            times = clocks.question(t)
-            doubts = [] if times is None else ask_again(answers, x, domain, times)
-            if doubts:
-                self._embedded.do(self._core.doubt, doubts, t)
+        self.observe(**observed_at(x, cost, constraints))
         return x
 
     def warm_up(self, constraints: int | None = None) -> None:
@@ -733,21 +704,10 @@ class DurableSession(Session):
         """
         self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most, key=key)
 
-    def change_domain(self, domain: Domain, *, key: str | bytes | None = None) -> None:
-        """Decide in a part of the domain from the next decision on, cut out by planes; or in more again, up to what it was first.
-
-        `decide` is then to be called in every round before `observe`.
-        """
-        self._embedded.do(self._core.change_domain, domain, key=key)
-
     def gate(self, name: str) -> JournaledBudget:
         """The budget of this name: pay, and ask what is left."""
-        self._embedded.read(lambda core: core.purse.find(name), at_once=True)
+        self._embedded.read(lambda core: core.purse.find(name))
         return JournaledBudget(self._embedded, name)
-
-    def flush(self) -> None:
-        """Wait until every event that was acknowledged is on the disk; with ``commit="each"`` it is."""
-        self._embedded.flush()
 
     def close(self) -> None:
         """Put a snapshot and let the session go, for others to open."""
@@ -775,7 +735,7 @@ class DurableSession(Session):
 
     @property
     def proposals(self) -> Array:
-        if self._of(lambda session: session._unsaid(), at_once=True):
+        if self._of(lambda session: session._unsaid()):
             self.decide()  # asking them is an event
         return self._of(lambda session: session.proposals)
 
@@ -809,7 +769,7 @@ def _ask_through(name: str) -> Callable[..., object]:
 
 
 for _name in (
-    "balances", "ccv", "cost", "dropped", "engine", "history", "names", "pending", "price", "rates", "rounds", "state", "unchecked",
+    "balances", "ccv", "cost", "dropped", "engine", "history", "names", "pending", "price", "rates", "rounds", "state",
     "violations", "weights",
 ):  # fmt: skip
     setattr(DurableSession, _name, _read_through(_name))

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from bridle.game.totals import RunningTotals
-from bridle.session.alarms import Contexts, WarningLog
+from bridle.session.alarms import WarningLog
 from bridle.session.late_feedback import Copy, PendingRounds
 from bridle.session.ledger import Ledger
 
@@ -31,34 +31,27 @@ NOTHING, READ, LOOK = FollowUp  # names that are looked up faster
 
 
 class Played(NamedTuple):
-    """What every round changes: the first copy of the policy, how many rounds were begun, the totals, how many rounds were observed, and
-    how many observations were taken in (parts of a round count each). `due`: what is to be done after the last of them.
+    """What every round changes: the first copy of the policy, how many rounds were begun, the totals, and how many rounds were observed.
+    `due`: what is to be done after the last of them.
     """
 
     copy: Copy
     begun: int
     totals: RunningTotals
     rounds: int
-    taken: int
     due: FollowUp = NOTHING
-
-    @property
-    def turn(self) -> int:
-        """A number that grows with whatever may make something due."""
-        return self.rounds + self.taken
 
 
 class Kept(NamedTuple):
     """What changes now and then. `pending` and `ledger` may be behind what was played: `Standing` brings them up to date.
 
     `next_check` is the round after which to look around at the latest, `next_tick` the one after which to ask whether to do so before;
-    `done` is the last turn after which everything that was due was done.
+    `done` is the last round after which everything that was due was done.
     """
 
     pending: PendingRounds
     ledger: Ledger | None
     log: WarningLog
-    contexts: Contexts
     next_check: float = 0.0
     next_tick: float = 0
     done: int = 0
@@ -73,7 +66,7 @@ class Standing(NamedTuple):
     @property
     def unfinished(self) -> bool:
         """Whether what was due after the last observation was broken off."""
-        return self.played.due is not NOTHING and self.kept.done != self.played.turn
+        return self.played.due is not NOTHING and self.kept.done != self.played.rounds
 
     @property
     def alone(self) -> bool:
@@ -98,5 +91,5 @@ class Standing(NamedTuple):
         if self.kept.ledger is None:
             return None
         ledger = self.kept.ledger.clone()
-        ledger.open = self.played.taken + ahead - ledger.rounds_read
+        ledger.open = self.played.rounds + ahead - ledger.rounds_read
         return ledger

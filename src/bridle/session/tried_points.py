@@ -26,7 +26,7 @@ def as_asked(points: Array) -> Array:
 def refuse_extras(name: str, **extras: object) -> None:
     """One error for whatever was given that means nothing to a policy that sees values alone."""
     for extra, value in extras.items():
-        if value is not None and value is not False:
+        if value is not None:
             raise InputError(f"{extra} cannot be given: policy {name} sees values alone, at the points that it tries")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from bridle import validate
 from bridle.core import InputError
 from bridle.ops import Array
-from bridle.session import clocks
 from bridle.session.actions import SessionActions
-from bridle.session.alarms import COST, Answer, Subject, ask_again
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate
 from bridle.session.hints import HintGiven
@@ -97,8 +95,6 @@ class SessionVerbs(SessionActions):
         modulus: Numbers = None,
         *,
         ticket: Ticket | int | None = None,
-        partial: bool = False,
-        context: str | int | None = None,
         played: Numbers = None,
     ) -> None:
         """Take in what was revealed at the decision: values and gradients of the cost and the constraints.
@@ -123,12 +119,6 @@ class SessionVerbs(SessionActions):
             told.
         ticket : Ticket or int, optional
             What `ask` gave: this is the feedback of that round.
-        partial : bool, default False
-            With a ticket: the other half of the feedback, the cost or the constraints, comes later.
-        context : str or int, optional
-            What the round was about. Where the same name comes again, the same functions must have been meant; values and gradients that
-            cannot be
-            of one convex function raise an alarm.
         played : array_like of shape (d,), optional
             The action that was played in place of the decision. Values and gradients are then those at it, and so are all totals and
             certificates.
@@ -163,17 +153,10 @@ class SessionVerbs(SessionActions):
                 if self._tries:
                     refuse_extras(self._called, played=played)
                 if played is not None or self._boundary is not None:
-                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, partial, played)
+                    f, df, g, dg = self._translate(f, df, g, dg, modulus, ticket, played)
                     apart = self._counts and self._values_played() is not None
                 outcome = WRONG_TYPES
-                if (
-                    not apart
-                    and ticket is None
-                    and modulus is None
-                    and context is None
-                    and partial is False
-                    and not (df is None and self._curved)
-                ):
+                if not apart and ticket is None and modulus is None and not (df is None and self._curved):
                     fast = self._live
                     if fast is not None:
                         before = fast.numbers[fast.rounds_at]
@@ -193,12 +176,12 @@ class SessionVerbs(SessionActions):
                     before = self._begin() if again else self._hand_back()
                     outcome = self._play(f, df, g, dg) if again else REFUSED
                     if outcome is REFUSED:
-                        entry = self._take(f, df, g, dg, modulus, ticket, partial, context)
+                        entry = self._take(f, df, g, dg, modulus, ticket)
                 if self.history is not None and outcome is not REFUSED and self._live is not None:
                     entry = self._entry(self._live.feedback(), None)
                 counted = True
             except BaseException:
-                counted = before is not None and (self._turn() != before if fast is None else fast.numbers[fast.rounds_at] != before)
+                counted = before is not None and (self.rounds != before if fast is None else fast.numbers[fast.rounds_at] != before)
                 if not counted:
                     self._undo()
                 raise
@@ -222,9 +205,7 @@ class SessionVerbs(SessionActions):
     ) -> Array:
         """One whole round from functions: decide, evaluate, observe.
 
-        Now and then the functions are asked again, at the decision and near it, to see whether their values and gradients fit together (not
-        with
-        ``certify=False``).
+        `bridle.checks.check_functions` tests, before the first round, whether values and gradients of your own functions fit together.
 
         Parameters
         ----------
@@ -262,19 +243,14 @@ class SessionVerbs(SessionActions):
         if self._tries:
             refuse_extras(self._called, rules=rules, features=features, known=known, hint=hint)
             return self._step_tried(cost, tuple(constraints))
-        counted, rounds = False, None
+        rounds = None
         try:
             x = self.decide(rules=rules, features=features, known=known, hint=hint)
-            answers = evaluated(cost, constraints, x, self._parts.names)
+            said = observed_at(x, cost, constraints)
             rounds = self.rounds
-            self.observe(**as_observed(answers, len(x)))
-            counted, t = True, self.rounds
-            if self._parts.ledger is not None and self._actions is not None and (times := clocks.question(t)) is not None:
-                doubts = ask_again(answers, x, self._actions, times)
-                self._read(lambda _: self._note_doubts(doubts, t))
-                self._tell(None)
+            self.observe(**said)
         except BaseException as wrong:
-            mark(wrong, counted or (rounds is not None and getattr(wrong, "counted", self.rounds > rounds)))
+            mark(wrong, rounds is not None and getattr(wrong, "counted", self.rounds > rounds))
             raise
         return x
 
@@ -295,8 +271,8 @@ class SessionVerbs(SessionActions):
     @property
     def dropped(self) -> tuple[int, int]:
         """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        costs, limits = self._now.kept.pending.lost
-        return costs, limits
+        lost = self._now.kept.pending.lost
+        return lost, lost
 
     def ask(
         self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
@@ -440,33 +416,22 @@ class SessionVerbs(SessionActions):
 
     def _image(self, nested: bool) -> SessionImage:
         """Where this session stands, as a save file holds it."""
-        (_, _, totals, rounds, _, _), kept = now = self._stand(nested)
+        (_, _, totals, rounds, _), kept = now = self._stand(nested)
         compiled = None if self._compiled is None else self._compiled.k
         return SessionImage(
-            self._parts_of(now), self._start, rounds, totals, kept.log, kept.contexts, self.engine, compiled, self._limits,
-            self._boundary, self._memory(), now.played.turn,
+            self._parts_of(now), self._start, rounds, totals, kept.log, self.engine, compiled, self._limits,
+            self._boundary, self._memory(),
         )  # fmt: skip
 
 
-def evaluated(cost: object, constraints: Iterable[object], x: Array, names: Sequence[str]) -> list[Answer]:
-    """What the functions of a round say at x, the cost first; `names` are those of the limits."""
+def observed_at(x: Array, cost: object, constraints: Iterable[object]) -> dict[str, Any]:
+    """What the functions of a round say at x, as `observe` takes it."""
     f, df = evaluate("cost", cost, x, several=False)
-    answers = [Answer(COST, cost, f, df)]
-    for i, constraint in enumerate(constraints):
-        value, grad = evaluate(f"constraints[{i}]", constraint, x, several=True)
-        place = sum(each.value.size for each in answers[1:])
-        alone = value.ndim == 0 and place < len(names)
-        answers.append(Answer(Subject(names[place] if alone else f"constraints[{i}]"), constraint, value, grad))
-    return answers
-
-
-def as_observed(answers: list[Answer], dim: int) -> dict[str, Any]:
-    """These answers as `observe` takes them."""
-    cost, *limits = answers
-    said: dict[str, Any] = {"f": cost.value.item(), "df": cost.grad}
-    if limits:
-        said["g"] = np.concatenate([each.value.reshape(-1) for each in limits])
-        said["dg"] = np.concatenate([each.grad.reshape(-1, dim) for each in limits])
+    said: dict[str, Any] = {"f": f.item(), "df": df}
+    answers = [evaluate(f"constraints[{i}]", constraint, x, several=True) for i, constraint in enumerate(constraints)]
+    if answers:
+        said["g"] = np.concatenate([value.reshape(-1) for value, _ in answers])
+        said["dg"] = np.concatenate([grad.reshape(-1, len(x)) for _, grad in answers])
     return said
 
 

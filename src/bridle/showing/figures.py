@@ -16,15 +16,18 @@ from io import BytesIO
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bridle.core import InputError
-from bridle.showing.marks import LIGHT, SYMBOLS, Axis, Bar, Chart, Line, Point, drawn_regret, style
-from bridle.showing.numbers import number
+from bridle.showing.marks import LIGHT, SYMBOLS, Bar, Chart, Line, Point, drawn_regret, legend, shortened, style
+from bridle.showing.scales import PageScale, across, upwards
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARKERS = dict(zip(SYMBOLS, "osD^vp*h", strict=True))
+DASHED: Any = (0, (5, 3))
 STROKES: dict[str, Any] = {"solid": "solid", "dot": (0, (1, 1.4)), "longdashdot": (0, (7, 2, 1, 2))}
 INK, SOFT, GRID = "#1b1e24", "#5c6370", "#e6e6e2"
 SETTINGS = {
@@ -100,18 +103,16 @@ def sheet(parts: Sequence[Chart], width: str | None = None, heading: str | None 
 
 
 def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Figure:
-    bars = any(isinstance(mark, Bar) for chart in parts for mark in chart.marks) and not any(
-        isinstance(mark, Line) for chart in parts for mark in chart.marks
-    )
-    shown = sorted({(mark.policy, mark.label) for chart in parts for mark in chart.marks if bars or not isinstance(mark, Bar)})
+    bars = all(isinstance(mark, Bar) for chart in parts for mark in chart.marks)
+    handles, texts = ([], []) if bars else _handles(parts)
     columns = 1 if len(parts) == 1 or width == "column" else 2
-    rows, per_line = -(-len(parts) // columns), 1 if width == "column" else 3 if columns > 1 else 2
-    lines = 0 if bars else -(-(len(shown) + 1) // per_line)
-    each = PANEL.get(width, 3.3)
-    height = (1.2 + 0.27 * max(len(shown), 3)) if bars else 0.2 + each * rows + (0.21 if width is None else 0.17) * lines
-    made = _figure_class()(figsize=(WIDTHS.get(width or "", 9.6 if columns > 1 else 5.6), height), dpi=DOTS, layout="constrained")
-    places = {(chart.problem, chart.horizon) for chart in parts}
-    title = heading if heading is not None else _place(parts[0], 70) if len(places) == 1 else ""
+    rows, per_line = -(-len(parts) // columns), 1 if width == "column" else 1 + columns
+    lines = -(-len(texts) // per_line)
+    height = 1.2 + 0.27 * max(3, *(len(chart.marks) for chart in parts)) if bars else 0.2 + PANEL.get(width, 3.3) * rows
+    size = (WIDTHS.get(width or "", 9.6 if columns > 1 else 5.6), height + (0.21 if width is None else 0.17) * lines)
+    made = _figure_class()(figsize=size, dpi=DOTS, layout="constrained")
+    alone = len({(chart.problem, chart.horizon) for chart in parts}) == 1
+    title = heading if heading is not None else _place(parts[0], 70) if alone else ""
     made.set_label(f"{title or 'comparison'}: {', '.join(dict.fromkeys(chart.title for chart in parts))}")
     if title:
         made.suptitle(title, x=0.012, ha="left", fontsize=11.5 if width is None else 8.5, fontweight="bold")
@@ -120,8 +121,11 @@ def _sheet(parts: Sequence[Chart], width: str | None, heading: str | None) -> Fi
         draw(panel, chart, title=chart.title if title else f"{_place(chart, 40)}: {chart.title}")
     for panel in grid[len(parts) :]:
         panel.set_visible(False)
-    if not bars and shown:
-        _legend(made, parts, shown, per_line, 8.0 if width is None else 6.5)
+    if texts:  # a label that begins with an underscore would be left out, so the texts are put in afterwards
+        below: dict[str, Any] = {"loc": "outside lower left", "ncols": per_line, "fontsize": 8.0 if width is None else 6.5}
+        drawn = made.legend(handles, ["-"] * len(handles), frameon=False, handlelength=2.6, **below)
+        for text, words in zip(drawn.get_texts(), texts, strict=True):
+            text.set_text(words)
     return made
 
 
@@ -134,8 +138,31 @@ def draw(panel: Axes, chart: Chart, title: str | None = None) -> None:
         panel.text(0.5, 0.5, "\n".join(chart.notes), ha="center", va="center", transform=panel.transAxes, color=SOFT, wrap=True)
         panel.set_xticks([])
         panel.set_yticks([])
-        return
-    (_points if chart.kind == "tradeoff" else _bars if isinstance(chart.marks[0], Bar) else _lines)(panel, chart)
+    elif bars := chart.of(Bar):
+        _bars(panel, bars)
+    else:
+        _scale(panel, "x", across(chart))
+        _scale(panel, "y", upwards(chart, chart.y.scale))
+        _lines(panel, chart)
+        _points(panel, chart)
+        for guide in chart.guides:
+            panel.plot(guide.x, guide.y, color=SOFT, linewidth=0.8, linestyle="dotted", zorder=1)
+            panel.annotate(guide.text, (guide.x[0], guide.y[0]), (4, 4), textcoords="offset points", color=SOFT, fontsize=7)
+
+
+def _scale(panel: Axes, which: str, scale: PageScale) -> None:
+    """Give an axis its scale, its ends and its ticks, which a page has too."""
+    ticks = scale.ticks(7)
+    getattr(panel, f"set_{which}scale")(scale.kind, **({"linthresh": scale.threshold} if scale.kind == "symlog" else {}))
+    getattr(panel, f"set_{which}lim")(*scale.ends())
+    getattr(panel, f"set_{which}ticks")([tick.value for tick in ticks], [tick.text for tick in ticks])
+    panel.minorticks_off()
+
+
+def plot(parts: Sequence[Chart], ax: object = None, width: str | None = None, heading: str | None = None) -> Figure:
+    """The charts as one figure (see `sheet`), or on axes of the caller's own."""
+    require_matplotlib()
+    return sheet(parts, width, heading) if ax is None else on_axes(ax, parts)
 
 
 def on_axes(given: object, parts: Sequence[Chart]) -> Figure:
@@ -147,50 +174,30 @@ def on_axes(given: object, parts: Sequence[Chart]) -> Figure:
     with styled():
         for panel, chart in zip(panels, parts, strict=True):
             draw(panel, chart)
-            panel.legend(*_handles([chart], sorted({(mark.policy, mark.label) for mark in chart.marks})), frameon=False, fontsize=8)
+            panel.legend(*_handles([chart]), frameon=False, fontsize=8)
     whole: Figure = panels[0].get_figure(root=True)
     return whole
 
 
 def _place(chart: Chart, length: int) -> str:
-    return _shortened(chart.problem, length) + ("" if chart.horizon is None else f", T = {chart.horizon:,}")
+    return shortened(chart.problem, length) + ("" if chart.horizon is None else f", T = {chart.horizon:,}")
 
 
-def _legend(figure: Figure, parts: Sequence[Chart], shown: list[tuple[int, str]], columns: int, size: float) -> None:
-    """Each policy's line and marker, its label and the fitted exponents; in the trade-off its colour and rank."""
-    handles, texts = _handles(parts, shown)
-    # A label that begins with an underscore would be left out, so the texts are put in afterwards.
-    drawn = figure.legend(
-        handles, ["-"] * len(handles), loc="outside lower left", ncols=columns, frameon=False, fontsize=size, handlelength=2.6
-    )
-    for text, words in zip(drawn.get_texts(), texts, strict=True):
-        text.set_text(words)
-
-
-def _handles(parts: Sequence[Chart], shown: list[tuple[int, str]]) -> tuple[list[Any], list[str]]:
-    """What a legend shows, and what it says of it."""
+def _handles(parts: Sequence[Chart]) -> tuple[list[Any], list[str]]:
+    """What a legend shows, and what it says of it; in the trade-off the colour of each rank."""
     from matplotlib.lines import Line2D
 
-    ranks = {mark.policy: mark.rank for chart in parts for mark in chart.marks if isinstance(mark, Point)}
-    lines = [(chart, mark) for chart in parts for mark in chart.marks if isinstance(mark, Line)]
-    alone = len({(chart.problem, chart.horizon) for chart, _ in lines}) == 1
-    handles, texts = [], []
-    for policy, label in sorted(shown, key=lambda pair: ranks.get(pair[0], 0)):
-        look = _look(policy)
-        handles.append(Line2D([], [], **look | ({"linestyle": "none", "marker": "o", "markersize": 8.0} if ranks else {})))
-        powers = [
-            f"{'CCV' if chart.kind.endswith('ccv') else 'regret'} {'T' if chart.horizon is None else 't'}^{mark.law.exponent:.2f}"
-            for chart, mark in lines if mark.policy == policy and mark.law is not None and alone
-        ]  # fmt: skip
-        rank = f"{ranks[policy]}  " if ranks else ""
-        texts.append(rank + _shortened(label, 34) + (f":  {', '.join(powers)}" if powers else ""))
-    if any(value is not None for _, mark in lines for value in mark.bound):
-        handles.append(Line2D([], [], color=SOFT, linewidth=1.0, linestyle=(0, (5, 3))))
-        texts.append("what the theorem allows")
-    if any(mark.law for _, mark in lines):
-        handles.append(Line2D([], [], color=INK, linewidth=0.9, linestyle="dotted"))
-        texts.append("fitted power law")
-    return handles, texts
+    looks: dict[str, dict[str, Any]] = {
+        "bound": {"color": SOFT, "linewidth": 1.0, "linestyle": DASHED}, "law": {"color": INK, "linewidth": 0.9, "linestyle": "dotted"},
+    }  # fmt: skip
+    changed: dict[str, Any] = {}
+    if any(chart.of(Point) for chart in parts):
+        changed = {"linestyle": "none", "marker": "o", "markersize": 8.0}
+    elif not all(line.joined for chart in parts for line in chart.of(Line)):
+        changed = {"linestyle": "none"}
+    keys = legend(parts)
+    handles = [Line2D([], [], **(looks[key.kind] if key.kind else _look(key.policy) | changed)) for key in keys]
+    return handles, [key.text for key in keys]
 
 
 def _look(policy: int) -> dict[str, Any]:
@@ -202,108 +209,54 @@ def _look(policy: int) -> dict[str, Any]:
 
 
 def _lines(panel: Axes, chart: Chart) -> None:
-    """Medians, bands, bounds and fitted power laws; the frame is that of medians and bounds."""
-    marks = [mark for mark in chart.marks if isinstance(mark, Line)]
-    growth = chart.horizon is None
-    sizable = [value for mark in marks for t, value in zip(mark.x, mark.y, strict=True) if value is not None and abs(value) > 1e-9 * t]
-    frame = sizable + [value for mark in marks for value in mark.bound if value is not None]  # what is rounding needs no room
-    scale_axis(panel, "y", chart.y, frame)
-    scale_axis(panel, "x", chart.x, [float(t) for mark in marks for t in mark.x])
+    """Medians, bands, bounds and fitted power laws."""
+    marks = chart.of(Line)
     for above, mark in enumerate(marks):
-        look = _look(mark.policy)
-        x, y = mark.x, [float("nan") if value is None else value for value in mark.y]
-        low, high = ([float("nan") if value is None else value for value in edge] for edge in (mark.low, mark.high))
-        if growth:
-            spans = [[at - a for at, a in zip(y, low, strict=True)], [b - at for at, b in zip(y, high, strict=True)]]
-            panel.errorbar(x, y, yerr=spans, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)
+        x, look = mark.x, _look(mark.policy)
+        y, low, high, allowed = (np.array(values, dtype=float) for values in (mark.y, mark.low, mark.high, mark.bound))
+        if chart.horizon is None:
+            panel.errorbar(x, y, yerr=[y - low, high - y], fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)
         else:
             panel.fill_between(x, low, high, color=look["color"], alpha=0.14, linewidth=0)
-        allowed = [float("nan") if value is None else value for value in mark.bound]
-        panel.plot(x, allowed, color=look["color"], alpha=0.75, linewidth=1.0, linestyle=(0, (5, 3)))
-        few = len(x) <= FEW_POINTS
-        every = max(1, len(x) // 9)
+        panel.plot(x, allowed, color=look["color"], alpha=0.75, linewidth=1.0, linestyle=DASHED)
+        few, every = len(x) <= FEW_POINTS or not mark.joined, max(1, len(x) // 9)
         # Lines may lie on each other: markers then take turns, or where they cannot, those below are larger.
-        larger = min(1.6 * (len(marks) - 1 - above), 8.0) if few else 0.0
+        larger = min(1.6 * (len(marks) - 1 - above), 8.0) if few and mark.joined else 0.0
         size = require_matplotlib().rcParams["lines.markersize"] + larger
-        panel.plot(x, y, markevery=None if few else (above * every // len(marks), every), markersize=size, **look)
+        drawn = look if mark.joined else look | {"linestyle": "none"}
+        panel.plot(x, y, markevery=None if few else (above * every // len(marks), every), markersize=size, **drawn)
         if mark.law is not None:
-            steps = [mark.law.first * (mark.law.last / mark.law.first) ** (i / 16) for i in range(17)]
+            steps = mark.law.steps(17)
             panel.plot(steps, [mark.law.at(t) for t in steps], color=INK, linewidth=0.9, linestyle="dotted")
     if chart.y.scale == "symlog":
         panel.axhline(0.0, color=SOFT, linewidth=0.7)
 
 
 def _points(panel: Axes, chart: Chart) -> None:
-    """Medians with their ranks, single seeds, and corners of equal score."""
-    marks = [mark for mark in chart.marks if isinstance(mark, Point)]
-    below, top = chart.y.threshold, (chart.x.top or 1.0, chart.y.top or 1.0)
-    scale_axis(panel, "x", chart.x, [top[0]])
-    scale_axis(panel, "y", chart.y, [top[1]])
-    panel.set_xlim(-0.4 * chart.x.threshold, 2.0 * top[0])
-    panel.set_ylim(-below, 2.0 * top[1])
-    panel.axhspan(-below, 0.0, color=SOFT, alpha=0.12, linewidth=0, zorder=0)
-    panel.text(0.99, 0.03, "regret below zero counts as zero", ha="right", transform=panel.transAxes, color=SOFT, fontsize=7)
-    for share in (0.001, 0.01, 0.1, 1.0):
-        x, y = (share * end for end in top)
-        panel.plot([x, x, 0.0], [0.0, y, y], color=SOFT, linewidth=0.7, linestyle="dotted", zorder=1)
+    """Medians with their ranks, and single seeds."""
+    marks = chart.of(Point)
+    if marks:
+        panel.axhspan(-2.0 * chart.y.threshold, 0.0, color=SOFT, alpha=0.12, linewidth=0, zorder=0)
+        panel.text(0.99, 0.03, "regret below zero counts as zero", ha="right", transform=panel.transAxes, color=SOFT, fontsize=7)
     for above, mark in enumerate(reversed(marks), start=3):  # the best on top, each with its own number
-        look = _look(mark.policy)
-        seeds = {"color": look["color"], "marker": look["marker"], "s": 14, "alpha": 0.45, "linewidths": 0}
-        panel.scatter([pair[0] for pair in mark.seeds], [drawn_regret(pair[1], chart.y) for pair in mark.seeds], zorder=2, **seeds)
-        height = drawn_regret(mark.y, chart.y)
+        look, height = _look(mark.policy), drawn_regret(mark.y, chart.y)
+        seeds = [ccv for ccv, _ in mark.seeds], [drawn_regret(regret, chart.y) for _, regret in mark.seeds]
+        panel.scatter(*seeds, color=look["color"], marker=look["marker"], s=14, alpha=0.45, linewidths=0, zorder=2)
         edge = INK if mark.pareto else "white"
         panel.plot([mark.x], [height], "o", color=look["color"], markersize=11, markeredgecolor=edge, markeredgewidth=1.4, zorder=above)
-        panel.annotate(
-            str(mark.rank), (mark.x, height), ha="center", va="center", color="white", fontsize=7, fontweight="bold", zorder=above
-        )
+        number: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": 7, "fontweight": "bold", "zorder": above}
+        panel.annotate(str(mark.rank), (mark.x, height), **number)
 
 
-def _bars(panel: Axes, chart: Chart) -> None:
-    marks = [mark for mark in chart.marks if isinstance(mark, Bar)]
+def _bars(panel: Axes, marks: Sequence[Bar]) -> None:
     spans = [[mark.value - mark.low for mark in marks], [mark.high - mark.value for mark in marks]]
     colours = [LIGHT[style(mark.policy).colour] for mark in marks]
-    drawn = panel.barh(
-        range(len(marks)),
-        [mark.value for mark in marks],
-        height=0.62,
-        color=colours,
-        xerr=spans,
-        error_kw={"ecolor": INK, "elinewidth": 0.8},
-    )
-    panel.bar_label(drawn, [f"{mark.value:.3g}" for mark in marks], padding=5, fontsize=8)
-    panel.set_yticks(range(len(marks)), [_shortened(mark.label, 34) for mark in marks])
+    values = [mark.value for mark in marks]
+    error = {"ecolor": INK, "elinewidth": 0.8}
+    drawn = panel.barh(range(len(marks)), values, height=0.62, color=colours, xerr=spans, error_kw=error)
+    panel.bar_label(drawn, [f"{value:.3g}" for value in values], padding=5, fontsize=8)
+    panel.set_yticks(range(len(marks)), [shortened(mark.label, 34) for mark in marks])
     panel.tick_params(axis="y", length=0, labelcolor=INK)
     panel.invert_yaxis()
     panel.grid(axis="y", visible=False)
     panel.margins(x=0.12)
-
-
-def scale_axis(panel: Axes, which: str, axis: Axis, values: list[float]) -> None:
-    """The axis's scale, and a frame that holds the values; a logarithmic one reaches at most six decades down."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    set_scale, set_limits = getattr(panel, f"set_{which}scale"), getattr(panel, f"set_{which}lim")
-    if axis.scale == "linear":
-        return
-    if axis.scale == "symlog":
-        set_scale("symlog", linthresh=axis.threshold)
-        top, bottom = max(0.0, *values), min(0.0, *values)
-        set_limits(bottom * 2.0 if bottom < 0.0 else -0.3 * axis.threshold, top * 2.0 if top > 0.0 else 0.3 * axis.threshold)
-    else:
-        set_scale("log")
-        above = [value for value in values if value > 0.0]
-        low, high = max(min(above), max(above) * 1e-6), max(above)
-        room = max(1.8 / (high / low) ** 0.5, 1.15 if which == "x" and len(set(values)) > 2 else 1.6)
-        set_limits(low / room, high * room)
-        if high / low * room**2 < 30.0:
-            panel_axis = getattr(panel, f"{which}axis")
-            panel_axis.set_minor_formatter(FuncFormatter(lambda value, _: number(value, "axis") if f"{value:e}"[0] in "25" else ""))
-            panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
-            return
-    panel_axis = getattr(panel, f"{which}axis")
-    panel_axis.set_minor_formatter(NullFormatter())
-    panel_axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "axis")))
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

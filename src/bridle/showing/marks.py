@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import floor, log10
-from typing import Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from bridle.core import InputError
 
@@ -39,18 +39,51 @@ class PowerLaw(NamedTuple):
         """The fitted value at round t."""
         return float(self.factor * t**self.exponent)
 
+    def steps(self, many: int) -> list[float]:
+        """So many rounds from the first to the last, evenly apart on a logarithmic axis."""
+        return [self.first * (self.last / self.first) ** (i / (many - 1)) for i in range(many)]
+
+
+Values: TypeAlias = Sequence[float | None]
+"""Numbers along a line; None where one is not known."""
+
 
 class Line(NamedTuple):
-    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it."""
+    """A policy's curve: median over seeds, band, the theorem's bound at the same x, and the power law fitted to it; see `line`."""
 
     policy: int
     label: str
     x: Sequence[float]
-    y: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-    bound: list[float | None]
+    y: Values
+    low: Values
+    high: Values
+    bound: Values
     law: PowerLaw | None
+    joined: bool
+
+
+def line(
+    policy: int,
+    label: str,
+    x: Sequence[float],
+    y: Values,
+    *,
+    low: Values | None = None,
+    high: Values | None = None,
+    bound: Values | None = None,
+    law: PowerLaw | None = None,
+    joined: bool = True,
+) -> Line:
+    """A line that has no band and no bound unless they are given; one that is not joined is markers alone."""
+    return Line(policy, label, x, y, low or y, high or y, bound or [None] * len(x), law, joined)
+
+
+class Guide(NamedTuple):
+    """A dashed line of no policy through points, with a text at the first; one point is the text alone."""
+
+    x: list[float]
+    y: list[float]
+    text: str = ""
 
 
 class Point(NamedTuple):
@@ -80,13 +113,23 @@ class Bar(NamedTuple):
 class Axis(NamedTuple):
     """A title, and a scale: log, linear, or symlog, which is linear between -threshold and threshold and logarithmic beyond.
 
-    `top` is where the axis ends, in the trade-off; elsewhere it ends where the values do.
+    The axis reaches to `bottom` and to `top`, where these are given, and to the values.
     """
 
     title: str
-    scale: str
+    scale: str = "linear"
     threshold: float = 1.0
     top: float | None = None
+    bottom: float | None = None
+
+    def ends(self) -> list[float]:
+        """The ends that are given."""
+        return [end for end in (self.bottom, self.top) if end is not None]
+
+
+ROUNDS = Axis("round t", "log")
+
+Mark = TypeVar("Mark", Line, Point, Bar)
 
 
 class Chart(NamedTuple):
@@ -96,11 +139,45 @@ class Chart(NamedTuple):
     problem: str
     horizon: int | None
     title: str
-    caption: str
     x: Axis
     y: Axis
     marks: Sequence[Line] | Sequence[Point] | Sequence[Bar]
-    notes: list[str]
+    notes: Sequence[str] = ()
+    caption: str = ""
+    guides: Sequence[Guide] = ()
+
+    def of(self, kind: type[Mark]) -> list[Mark]:
+        """The marks of this kind."""
+        return [mark for mark in self.marks if isinstance(mark, kind)]
+
+
+def shortened(text: str, length: int) -> str:
+    """A text of at most this length, cut short where it is longer."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+class Key(NamedTuple):
+    """An entry of a legend: a policy and its label, or no policy but a "bound" or a "law", as `kind` says."""
+
+    policy: int
+    text: str
+    kind: str = ""
+
+
+def legend(charts: Sequence[Chart]) -> list[Key]:
+    """Whose each line and point is, with ranks and fitted exponents, and what is dashed and dotted."""
+    points = [Key(point.policy, f"{point.rank}  {shortened(point.label, 34)}") for chart in charts for point in chart.of(Point)]
+    lines = [(chart, line) for chart in charts for line in chart.of(Line)]
+    alone = len({(chart.problem, chart.horizon) for chart, _ in lines}) == 1
+    powers: dict[tuple[int, str], list[str]] = {}
+    for chart, line in lines:
+        power = "" if line.law is None else f"{'T' if chart.horizon is None else 't'}^{line.law.exponent:.2f}"
+        what = "CCV" if chart.kind.endswith("ccv") else "regret"
+        powers.setdefault((line.policy, line.label), []).extend([f"{what} {power}"] * (alone and line.law is not None))
+    keys = [Key(policy, shortened(label, 34) + ":  " * bool(own) + ", ".join(own)) for (policy, label), own in sorted(powers.items())]
+    bounds = any(value is not None for _, line in lines for value in line.bound)
+    laws = any(line.law is not None for _, line in lines)
+    return points + keys + [Key(0, "what the theorem allows", "bound")] * bounds + [Key(0, "fitted power law", "law")] * laws
 
 
 def style(policy: int) -> Style:
@@ -119,6 +196,16 @@ Quantity: TypeAlias = Literal["regret", "ccv"]
 QUANTITIES: tuple[Quantity, ...] = ("regret", "ccv")
 NAMES = {"regret": "regret", "ccv": "CCV"}
 UNITS = {"regret": "regret (units of total cost)", "ccv": "CCV (units of total violation)"}
+
+
+TITLES = {"regret": "Regret", "ccv": "CCV"}
+
+
+def against_round(what: Quantity, problem: str, horizon: int, lines: list[Line], notes: list[str]) -> Chart:
+    """Regret or CCV against the round."""
+    values = [value for line in lines for value in line.y]
+    log = what == "ccv" or all(value is None or value > 0.0 for value in values)
+    return Chart(what, problem, horizon, f"{TITLES[what]} against t", ROUNDS, axis(UNITS[what], values, log, 1e-9 * horizon), lines, notes)
 
 
 def axis(title: str, values: Sequence[float | None], log: bool = False, rounding: float = 0.0) -> Axis:

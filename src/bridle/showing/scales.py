@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
+from bridle.showing.marks import Chart, Line
 from bridle.showing.numbers import number
 
 
@@ -14,6 +16,7 @@ class Tick(NamedTuple):
 
     at: float
     text: str
+    value: float
 
 
 class PageScale(NamedTuple):
@@ -29,6 +32,14 @@ class PageScale(NamedTuple):
         place = placed(value, self.kind, self.threshold)
         return None if place is None else (place - self.low) / (self.high - self.low)
 
+    def ends(self) -> tuple[float, float]:
+        """The values at both ends."""
+        low, high = (
+            10.0**place if self.kind == "log" else place if self.kind == "linear" else _signed(place, self.threshold)
+            for place in (self.low, self.high)
+        )
+        return low, high
+
     def ticks(self, most: int = 7) -> list[Tick]:
         """The places that are marked: at least two wherever there is anything to read, and about `most` at the most.
 
@@ -43,33 +54,26 @@ class PageScale(NamedTuple):
         >>> [tick.text.replace(chr(0x2212), "-") for tick in PageScale("symlog", 0.1, -1.5, 3.0).ticks()]
         ['-0.1', '0', '0.1', '1', '10']
         """
-        values = {"log": self._decades, "symlog": self._both_sides}.get(self.kind, self._even)(most)
-        places = [(self.at(value), value) for value in values]
-        return [Tick(at, number(value, "axis")) for at, value in places if at is not None and -1e-9 <= at <= 1.0 + 1e-9]
+        places: list[tuple[float, float]] = []
+        for values in self._candidates(most):
+            places = [(at, value) for value in values if (at := self.at(value)) is not None and -1e-9 <= at <= 1.0 + 1e-9]
+            if len(places) > 2:
+                break
+        return [Tick(at, number(value, "axis"), value) for at, value in places]
 
-    def _decades(self, most: int) -> list[float]:
-        powers = range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1)
-        thinned = [power for power in powers if power % max(1, ceil((self.high - self.low) / most)) == 0]
-        for chosen in (thinned, powers):
-            if len(chosen) > 2:
-                return [10.0**power for power in chosen]
-        digits = [
-            d * 10.0**p for p in range(floor(self.low), ceil(self.high) + 1) for d in (1, 2, 5) if self.low <= log10(d) + p <= self.high
-        ]
-        return digits if len(digits) > 2 else _even(10.0**self.low, 10.0**self.high, most)
-
-    def _both_sides(self, most: int) -> list[float]:
-        top = max(abs(self.low), abs(self.high))
-        every = max(1, ceil((self.high - self.low) / most))
-        first = ceil(log10(self.threshold) - 1e-9)
-        sizes = [10.0 ** (first + step) for step in range(0, ceil(top), every)]
-        inside = [size for size in (*(-size for size in sizes), 0.0, *sizes) if -1e-9 <= (self.at(size) or 0.0) <= 1.0 + 1e-9]
-        if len(inside) > 1:
-            return sorted(inside)
-        return _even(_signed(self.low, self.threshold), _signed(self.high, self.threshold), most)
-
-    def _even(self, most: int) -> list[float]:
-        return _even(self.low, self.high, most)
+    def _candidates(self, most: int) -> Iterator[list[float]]:
+        """Values that could be marked, the best first: some powers of ten, all of them, digits between, and round numbers."""
+        low, high = self.ends()
+        if self.kind != "linear":
+            powers = range(floor(log10(self.threshold if self.kind == "symlog" else low)), ceil(log10(max(high, -low))) + 1)
+            thinned = [power for power in powers if power % max(1, ceil((self.high - self.low) / most)) == 0]
+            for digits, chosen in (((1,), thinned), ((1,), powers), ((1, 2, 5), powers)):
+                sizes = [digit * 10.0**power for power in chosen for digit in digits]
+                yield sizes if self.kind == "log" else [*(-size for size in reversed(sizes)), 0.0, *sizes]
+        rough = (high - low) / most
+        power_of_ten = 10.0 ** floor(log10(rough)) if rough > 0.0 else 1.0
+        step = next(factor * power_of_ten for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power_of_ten >= rough)
+        yield [round(i * step, 12) for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
 def placed(value: float | None, kind: str, threshold: float) -> float | None:
@@ -104,32 +108,36 @@ def reaching(values: Iterable[float | None], kind: str, threshold: float = 1.0) 
     return PageScale(kind, threshold, -0.3 * room if low == 0.0 else low - room, high + room)
 
 
-def _even(low: float, high: float, most: int) -> list[float]:
-    """Round numbers between two, evenly apart."""
-    rough = (high - low) / most
-    power = 10.0 ** floor(log10(rough)) if rough > 0.0 else 1.0
-    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= rough)
-    return [round(i * step, 12) for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
-
-
 def apart(places: Sequence[float], room: float, height: float) -> list[float]:
-    """The places, moved so that neighbours have `room` between them, within 0 to `height`: those that crowd stand around their middle.
+    """The places, moved so that neighbours have `room` between them, and none is above `height`.
 
-    >>> apart([10.0, 11.0, 50.0], 4.0, 60.0)
-    [8.5, 12.5, 50.0]
+    >>> apart([11.0, 10.0, 59.0, 58.0], 4.0, 60.0)
+    [14.0, 10.0, 60.0, 56.0]
     """
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    stacks: list[tuple[list[int], float]] = []
-    for i in order:
-        members, middle = [i], places[i]
-        while stacks and middle - stacks[-1][1] < room * (len(members) + len(stacks[-1][0])) / 2.0:
-            below, centre = stacks.pop()
-            middle = (centre * len(below) + middle * len(members)) / (len(below) + len(members))
-            members = [*below, *members]
-        half = room * (len(members) - 1) / 2.0
-        stacks.append((members, max(half, min(height - half, middle))))
-    moved = list(places)
-    for members, middle in stacks:
-        for k, i in enumerate(members):
-            moved[i] = middle + room * (k - (len(members) - 1) / 2.0)
+    order, moved = sorted(range(len(places)), key=lambda i: places[i]), list(places)
+    for below, i in pairwise(order):
+        moved[i] = max(moved[i], moved[below] + room)
+    limit = height
+    for i in reversed(order):
+        moved[i] = min(moved[i], limit)
+        limit = moved[i] - room
     return moved
+
+
+def across(chart: Chart) -> PageScale:
+    """The horizontal axis of a chart of lines or points; a logarithmic one from the first value to the last, with little room."""
+    values = [*(t for line in chart.of(Line) for t in line.x), *chart.x.ends()]
+    if chart.x.scale != "log":
+        return reaching(values, chart.x.scale, chart.x.threshold)
+    low, high = log10(min(values)), log10(max(values))
+    edge = 0.02 * (high - low) or 0.05
+    return PageScale("log", 1.0, low - edge, high + edge)
+
+
+def upwards(chart: Chart, kind: str) -> PageScale:
+    """The vertical axis of a chart on a scale of this kind: what is rounding needs no room but zero's."""
+    lines = chart.of(Line)
+    told = [value for line in lines for t, value in zip(line.x, line.y, strict=True) if value is None or abs(value) > 1e-9 * t]
+    told += [0.0] if len(told) < sum(len(line.y) for line in lines) else []
+    told += [value for line in lines for value in line.bound]
+    return reaching([*told, *chart.y.ends()], kind, chart.y.threshold)

@@ -1,13 +1,11 @@
-"""How the tables came to be: numbered steps, each in one transaction, and the row that says which of them a database has seen.
+"""The statements that make the tables, and the row that says of which version they are: a change of them is a new version.
 
-A step is never changed once it has been published: what it makes is what databases out there have. A change of the tables is a new step
-at the end of `STEPS`, and the same change in `tables`, which says what they are now.
+`tables` has the same tables as the statements on them need them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from sqlalchemy import (
     BigInteger,
@@ -28,8 +26,11 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from bridle.core import InputError
 
-Step: TypeAlias = Callable[[Dialect], Iterator[str]]
-"""What a step does: the statements that it runs, in order."""
+VERSION = 2
+"""The version of the tables: those of no other are opened."""
+
+VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"
+READ_VERSION = "SELECT max(version) FROM schema_version"
 
 
 def _number(name: str) -> Column[int]:
@@ -54,8 +55,11 @@ def _time(name: str) -> Column[float]:
     return Column(name, Double, nullable=False)
 
 
-def first_tables(dialect: Dialect) -> Iterator[str]:
-    """Sessions with their events and snapshots, who owns them, what was refused, keys, and who did what."""
+def creation(dialect: Dialect) -> Iterator[str]:
+    """The statements that make the tables: sessions with their events and snapshots, owners, refusals, keys, and who did what.
+
+    A row of the events may hold several of them (`packing`).
+    """
     held = MetaData()
     Table("server", held, _text("id", primary=True), _text("url"), _text("token"), _time("until"))
     epoch = Column("epoch", BigInteger, nullable=False, server_default="0")
@@ -81,35 +85,15 @@ def first_tables(dialect: Dialect) -> Iterator[str]:
         yield str(CreateTable(made).compile(dialect=dialect))
         for index in made.indexes:
             yield str(CreateIndex(index).compile(dialect=dialect))
-
-
-def packed_rows(dialect: Dialect) -> Iterator[str]:
-    """A row of the events may hold several of them (`packing`): versions that do not know it keep off. The columns stay as they are.
-
-    Numbers cannot be made shorter: PostgreSQL is not to try.
-    """
-    if dialect.name == "postgresql":
+    if dialect.name == "postgresql":  # numbers cannot be made shorter
         yield "ALTER TABLE event ALTER COLUMN body SET STORAGE EXTERNAL"
+    yield f"INSERT INTO schema_version (version) VALUES ({VERSION})"
 
 
-STEPS: Sequence[Step] = (first_tables, packed_rows)
-"""Version n of the tables is what the first n steps make."""
-
-VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"
-READ_VERSION = "SELECT max(version) FROM schema_version"
-
-
-def steps_from(version: int, name: str) -> Sequence[Step]:
-    """The steps that a database of this version has still to see; one error where it has seen more than there are."""
-    if version > len(STEPS):
+def refuse_another_version(version: int, name: str) -> None:
+    """One error where a database has tables of another version."""
+    if version != VERSION:
         raise InputError(
-            f"cannot open {name}: its tables have version {version}, and this version of bridle knows them up to {len(STEPS)}; "
-            "install the newer bridle that wrote it"
+            f"cannot open {name}: its tables have version {version}, and this version of bridle reads version {VERSION} alone; "
+            "open it with the bridle that wrote it"
         )
-    return STEPS[version:]
-
-
-def record(version: int) -> Iterator[str]:
-    """The statements that say that a database has this version now."""
-    yield "DELETE FROM schema_version"
-    yield f"INSERT INTO schema_version (version) VALUES ({int(version)})"
