@@ -97,7 +97,7 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
     def compiled(n: int) -> Callable[[], np.ndarray]:
         def run() -> np.ndarray:
             model = LinearModel(FEATURES, ModelSettings((False, True), limit, "sinha2024", ALGORITHM_1, RADIUS))
-            model.learn_many(LabelledRow(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n)), "numba")
+            model.take_many(LabelledRow(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n)), "numba")
             return model.weights
 
         return run

@@ -181,7 +181,7 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     for model in (one, two):
         for row, sign in zip(X[:100], signs[:100], strict=True):
             model.take(LabelledRow(row, sign, 1.0))
-        model.learn_many(LabelledRow(X[100:200], signs[100:200], np.ones(100)))
+        model.take_many(LabelledRow(X[100:200], signs[100:200], np.ones(100)))
         for row, sign in zip(X[200:], signs[200:], strict=True):
             model.take(LabelledRow(row, sign, 1.0))
     np.testing.assert_allclose(two.weights, one.weights, rtol=1e-9)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bridle import records, validate
 from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings, kinds_of, known, listed, probability
 from bridle.adapters.reports import LimitTable
-from bridle.adapters.thresholds import Seen
+from bridle.adapters.thresholds import Seen, decide_batch
 from bridle.core import InputError
 from bridle.ops import Array
 
@@ -121,6 +121,7 @@ class ClassModel:
         self.judge = judges[0] if judges else None
         self._side = self.models[0].rules.side if len(self.models) == 1 else 1.0
         self._judged = int(self._side > 0.0) if len(self.models) == 1 else self.models.index(self.judge) if self.judge is not None else 0
+        self._learned = [1] if len(self.models) == 1 else range(len(self.models))  # the place of the class that each is for
         self.open = OpenRows()
         self._period: float | None = None
 
@@ -164,17 +165,12 @@ class ClassModel:
         self.check(len(scores), groups, periods)
         own = self._own(scores)
         thresholds, levels = judge.thresholds, judge.held.levels
-        if not thresholds.budgets:  # one threshold for each group
-            if groups is None:
-                return np.asarray(own > float(thresholds.threshold(levels)))
-            names, which = np.unique(groups, return_inverse=True)
-            return np.asarray(own > np.array([float(thresholds.threshold(levels, name)) for name in names.tolist()])[which])
-        of, when = _listed(groups, len(own)), _listed(periods, len(own))
-        start, found = levels, []
-        for score, group, period in zip(own.tolist(), of, when, strict=True):  # each alarm leaves less of the budget
-            found.append(bool(thresholds.alarm(levels, score, known(group), known(period), start)))
-            levels = thresholds.look(levels, score, known(group), known(period), 1.0 * found[-1])[0]
-        return np.array(found, dtype=bool)
+        if thresholds.budgets:  # each alarm leaves less of the budget
+            return decide_batch(thresholds, levels, own, *_columns(len(own), groups, periods))[2] > 0.0
+        if groups is None:
+            return np.asarray(own > float(thresholds.threshold(levels)))
+        names, which = np.unique(groups, return_inverse=True)  # one threshold for each group
+        return np.asarray(own > np.array([float(thresholds.threshold(levels, name)) for name in names.tolist()])[which])
 
     def _own(self, scores: Array) -> Array:
         """The scores that limits on rates are about, of many rows."""
@@ -185,7 +181,8 @@ class ClassModel:
         if self.judge is None:
             return
         check, last = self.judge.thresholds.check, self._period
-        of, when = [None] if groups is None else np.unique(groups).tolist(), _listed(periods, min(count, 1))
+        of: list[float | None] = [None] if groups is None else np.unique(groups).tolist()
+        when: list[float | None] = [None] * min(count, 1) if periods is None else periods.tolist()
         for group in of:
             check(group, when[0] if when else None, last)
         for period in when:
@@ -237,16 +234,13 @@ class ClassModel:
         self, row: Array, place: int, weight: float, group: float | None = None, period: float | None = None, ticket: object = None
     ) -> None:
         """One round: one row of features, the place of its class, the weight of its loss, its group and its period, and its ticket."""
-        judge, seen = self.judge, None
+        seen = None
         if ticket is not None:
             number = self.open.number(ticket)
             seen, group = self.open.rows[number]
-        if len(self.models) == 1:
-            self.models[0].take(LabelledRow(row, 1.0 if place else -1.0, weight, group, None if judge is None or seen else period, seen))
-        else:
-            for at, model in enumerate(self.models):
-                mine = (None, None) if model is not judge else (None if seen else period, seen)
-                model.take(LabelledRow(row, 1.0 if at == place else -1.0, weight, group, *mine))
+        for at, model in zip(self._learned, self.models, strict=True):
+            mine = (None if seen else period, seen) if model is self.judge else (None, None)
+            model.take(LabelledRow(row, 1.0 if at == place else -1.0, weight, group, *mine))
         if period is not None:
             self._note(period)
         if ticket is not None:
@@ -254,25 +248,21 @@ class ClassModel:
 
     def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> Seen | None:
         """Count rows that are all decided as the levels stand, before their classes are known; None where no limit is on rates."""
-        alarms, judge = self.alarms(scores, groups, periods), self.judge
-        if judge is None or alarms is None:
+        if self.judge is None:
             return None
-        own = self._own(scores)
-        rows = zip(own.tolist(), _listed(groups, len(own)), _listed(periods, len(own)), alarms.tolist(), strict=True)
-        seen = [judge.look(score, group, period, 1.0 * alarm) for score, group, period, alarm in rows]
-        judge.together(len(seen))
-        return records.stack(seen)
+        self.check(len(scores), groups, periods)
+        return records.stack(self.judge.decide(self._own(scores), *_columns(len(scores), groups, periods)))
 
     def learn_table(self, table: LabelledRow, engine: str) -> None:
         """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
 
         `seen` is what the levels made of all of them before, where they were decided together.
         """
-        for at, model in enumerate(self.models):
-            mine = table._replace(sign=np.where(table.sign == (1 if len(self.models) == 1 else at), 1.0, -1.0))
+        for at, model in zip(self._learned, self.models, strict=True):
+            mine = table._replace(sign=np.where(table.sign == at, 1.0, -1.0))
             if model is not self.judge:
                 mine = mine._replace(seen=None, period=None)
-            model.learn_many(mine if mine.seen is None else mine._replace(period=None), engine)
+            model.take_many(mine if mine.seen is None else mine._replace(period=None), engine)
         if table.period is not None and len(table.features):
             self._note(float(np.max(table.period)))
 
@@ -295,8 +285,9 @@ class ClassModel:
         return LimitTable(report for _, report in sorted(reports, key=lambda pair: pair[0]))
 
 
-def _listed(numbers: Array | None, count: int) -> list[Any]:
-    return [None] * count if numbers is None else cast("list[Any]", numbers.tolist())
+def _columns(count: int, *given: Array | None) -> list[Array]:
+    """The numbers of so many rows, nan where none was given."""
+    return [np.full(count, np.nan) if numbers is None else numbers for numbers in given]
 
 
 def one_for_each(settings: ModelSettings) -> list[ModelSettings]:

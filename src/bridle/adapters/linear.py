@@ -10,24 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import nan
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bridle import domains, engines, ops, policies, records, validate
+from bridle import domains, ops, policies, records, validate
 from bridle.adapters.averages import Averages, AverageState, averages
 from bridle.adapters.losses import Limit, LossTally, allowances, bind_all, count, counted, no_losses
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
 from bridle.adapters.reports import LimitReport, LossProof, loss_report
-from bridle.adapters.rows import RowModel, demand_sizes, padded
-from bridle.adapters.scaling import RunningScale, Scale, SquashedScale, scaled_along
-from bridle.adapters.thresholds import Seen, Table, Thresholds, thresholds
+from bridle.adapters.rows import RowModel, padded
+from bridle.adapters.scaling import RunningScale, Scale, SquashedScale
+from bridle.adapters.thresholds import Seen, Table, Thresholds, decide_batch, thresholds
 from bridle.core import Feedback, InputError, Policy, Round
-from bridle.engines import check_name
-from bridle.engines.round import BlockValues, Collect, SingleRun, block_length
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.ops import Array, Scalar
-from bridle.problems.recorded import Dealt
 
 ONE = np.ones(1)
 """The feature of the intercept."""
@@ -51,9 +48,6 @@ class PolicyLearner(NamedTuple):
     """Weights that are a policy's decisions."""
 
     record: Policy[Any]
-
-    def start(self, center: Array) -> object:
-        return self.record.init(center)
 
     def weights(self, state: object) -> Array:
         return self.record.decide(state)
@@ -244,10 +238,11 @@ class ModelSettings(NamedTuple):
         return records.transform(padded, held, start)
 
 
-class LinearModel(RowModel[Rules, Learned, LabelledRow]):
+class LinearModel(RowModel[Learned, LabelledRow]):
     """A linear classifier of two classes, and what it has learned."""
 
     plan: ModelSettings
+    rules: Rules
 
     @property
     def thresholds(self) -> Thresholds:
@@ -255,42 +250,19 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         assert self.rules.thresholds is not None
         return self.rules.thresholds
 
-    def learn_many(self, table: LabelledRow, engine: str = "python") -> None:
-        """As many rounds as there are rows, one after the other, on this engine."""
-        if isinstance(self.rules.learner, FreeLearner) or self.rules.thresholds is not None:
-            self.take_many(table, engine)
-            return
-        # A policy needs nothing but rounds, and these can be made for all rows at once.
-        check_name(engine)
-        demand_sizes(table.features)
-        held, record, rows = self.held, self.rules.learner.record, table.features
-        scaled, scale = (rows, None) if held.scale is None else scaled_along(held.scale, rows)
-        a = np.column_stack((np.ones(len(rows)), scaled))
-        memory, rounds = round_of(self.rules.limits, held.memory, a, table.sign, table.weight, table.group)
-        tally, seen, speaks = held.tally, held.table, np.zeros((0, 0))
-        if tally is not None:
-            speaks = counted(self.rules.limits, table.sign)
-        advance, state, length = engines.load(engine).advance, held.state, block_length(rows.shape[1] + 1)
-        for start in range(0, len(rows), length):
-            part = records.cut(rounds, start, start + length)
-            state, _, block = advance(SingleRun(record, Dealt(), state, (), part), min(length, len(rows) - start), Collect.VALUES)
-            if tally is not None:
-                tally = tally.add_many(cast("BlockValues", block).g, speaks[start : start + length], self.rules.allowed)
-            if seen is not None:
-                seen = _predicted(seen, cast("BlockValues", block).f, records.cut(table, start, start + length))
-        self._held = Learned(state, record.decide(state), memory, None, scale, tally, seen)
-
-    def look(self, score: float, group: float | None, period: float | None, alarm: float | None = None) -> Seen:
+    def look(self, score: float, group: float | None, period: float | None, alarm: float) -> Seen:
         """Count a row that was decided, before its class is known."""
         held = self.held
         levels, seen = self.thresholds.look(held.levels, score, known(group), known(period), alarm)
         self._held = held._replace(levels=levels)
         return seen
 
-    def together(self, rows: int) -> None:
-        """Note that the last `rows` rows that were counted were all decided by the same level."""
+    def decide(self, scores: Array, groups: Array, periods: Array) -> list[Seen]:
+        """Count rows that are all decided by the same level, before their classes are known."""
         held = self.held
-        self._held = held._replace(levels=self.thresholds.together(held.levels, float(rows)))
+        levels, seen, _ = decide_batch(self.thresholds, held.levels, scores, groups, periods)
+        self._held = held._replace(levels=levels)
+        return seen
 
     def reports(self) -> list[tuple[int, LimitReport]]:
         """What became of every limit, with its place among those that were given."""
@@ -321,16 +293,6 @@ class LinearModel(RowModel[Rules, Learned, LabelledRow]):
         """Count a row no longer whose class will never be known."""
         held = self.held
         self._held = held._replace(levels=self.thresholds.drop(held.levels, seen, known(group)))
-
-
-def _predicted(seen: Table, costs: Array, rows: LabelledRow) -> Table:
-    """The table with rows that cost so much: one is right where it costs less than a score of 0. What weighs nothing tells nothing."""
-    even = np.asarray(rows.weight) * ops.softplus(0.0)
-    right = np.where(np.asarray(rows.sign) > 0.0, costs < even, costs <= even)
-    alarms = 1.0 * (right == (np.asarray(rows.sign) > 0.0))
-    weighs = even > 0.0
-    more = Table(0.0, 0.0, 0.0, 0.0).add(alarms[weighs], np.asarray(rows.sign)[weighs])
-    return Table(*(old + float(np.sum(new)) for old, new in zip(seen, more, strict=True)))
 
 
 def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[Any], int]:

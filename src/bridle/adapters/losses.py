@@ -2,7 +2,7 @@
 
 A limit is a record. `start(dim)` is what it remembers before the first row, and ``reveal(memory, a, sign, group)`` gives what it remembers
 after a row and the constraint of that row's round; `a` are the features (the intercept's 1 among them), `sign` is +1 or -1 for the class.
-Where all of these have a leading time axis, the constraint is a sequence. Held on average (`averages`), a limit counts the rows for which
+Held on average (`averages`), a limit counts the rows for which
 ``speaks(sign)`` is 1, or all of them where it has no such method. ``bind(classes)`` makes the record of a limit that is written in the
 user's words (`limits`).
 """
@@ -10,12 +10,12 @@ user's words (`limits`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.adapters.levels import BLOCK, TOLERANCE, Recent, make_recent
+from bridle.adapters.levels import TOLERANCE, Recent, make_recent
 from bridle.core import Function, InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
 from bridle.ops import Array, Scalar
@@ -84,12 +84,6 @@ class ScoreGap(NamedTuple):
     def reveal(self, memory: Groups, a: Array, sign: Scalar, group: Scalar | None) -> tuple[Groups, AffineRows]:
         if group is None:
             raise InputError("groups must be given with GroupGap: a number for each row, above 0 for the one group, else 0")
-        if a.ndim > 1:
-            slopes = []
-            for row, one in zip(a, cast("Array", group), strict=True):
-                memory, gap = self.reveal(memory, row, 1.0, one)
-                slopes.append(gap.A)
-            return memory, AffineRows(np.array(slopes), np.full((len(a), 2), -self.at_most))
         member = ops.columns(1.0 * (group <= 0.0), 1.0 * (group > 0.0))  # type: ignore[arg-type]  # of neither if it is nan
         seen = memory.seen + member
         share = member / ops.minimum(ops.maximum(seen, 1.0), self.lookback)
@@ -144,21 +138,6 @@ class LossTally(NamedTuple):
         recent = tuple(each.mark(counted[..., i], ops.columns(total[..., i]), counts[..., i] > 0.0) for i, each in enumerate(self.recent))
         broken = ops.where((counts > 0.0) & (total > TOLERANCE * allowed * counted), rows + 0.0 * total, self.broken)
         return LossTally(rows, counted, total, self.above + counts * (g > 0.0), recent, broken)
-
-    def add_many(self, g: Array, counts: Array, allowed: Array) -> LossTally:
-        """With many rows more, one after the other."""
-        rows = self.rows + 1.0 + np.arange(len(g))
-        counted, total = self.counted + np.cumsum(counts, axis=0), self.total + np.cumsum(counts * g, axis=0)
-        recent = []
-        for i, each in enumerate(self.recent):
-            full = np.flatnonzero((counts[:, i] > 0.0) & (counted[:, i] % BLOCK == 0.0))
-            marks = each.marks.copy()
-            for at in full[-len(marks) :]:
-                marks[int(counted[at, i] / BLOCK) % len(marks)] = total[at, i]
-            recent.append(Recent(marks))
-        late = np.where((counts > 0.0) & (total > TOLERANCE * allowed * counted), rows[:, None], 0.0).max(axis=0)
-        above = self.above + (counts * (g > 0.0)).sum(axis=0)
-        return LossTally(float(rows[-1]), counted[-1], total[-1], above, tuple(recent), np.maximum(self.broken, late))
 
 
 def no_losses(constraints: int) -> LossTally:

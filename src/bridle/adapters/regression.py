@@ -121,10 +121,11 @@ def regression_limits(constraints: object) -> tuple[Offset | None, ErrorPrice | 
     return quantile and Offset(quantile.level), errors and ErrorPrice(errors.beyond, errors.at_most)
 
 
-class RegressorModel(RowModel[RegressionRules, Predicted, TargetRow]):
+class RegressorModel(RowModel[Predicted, TargetRow]):
     """A linear regressor, and what it has learned."""
 
     plan: RegressionPlan
+    rules: RegressionRules
 
     def predict(self, rows: Array) -> Scalar:
         """The predictions of one row or of many, with the offset as it stands."""

@@ -43,32 +43,9 @@ class HasFeatures(Protocol):
 
 H = TypeVar("H", bound=Holds)
 W = TypeVar("W", bound=HasFeatures)
-G = TypeVar("G", bound=HasFeatures, contravariant=True)
-K = TypeVar("K", bound="LearnsRows[Any, Any]")
-"""The rules of a model."""
 
 
-class LearnsRows(Protocol[H, G]):
-    """A record of rules: what does not change while rows are learned."""
-
-    def learn(self, before: H, row: G) -> H:
-        """What is held after a row."""
-        ...
-
-
-class ModelPlan(Protocol[K, H]):
-    """How a model of any number of features is made."""
-
-    def made(self, features: int) -> tuple[K, H]:
-        """The rules, and what is held before the first row."""
-        ...
-
-    def widened(self, rules: K, held: H, wide: K, start: H) -> H:
-        """What is held, by `wide` rules with room for more features, which were 0 in every row so far; `start` is what those begin with."""
-        ...
-
-
-def learn(rules: LearnsRows[H, W], before: H, row: W) -> H:
+def learn(rules: Any, before: Any, row: Any) -> Any:
     """What is held after a row: the one step that engines repeat."""
     return rules.learn(before, row)
 
@@ -99,7 +76,7 @@ class DealtRow(NamedTuple):
 class CompiledRows(Mirror[H]):
     """`learn` in compiled code for rows of one kind, ahead of what the model holds."""
 
-    def __init__(self, rules: LearnsRows[H, W], before: H, row: W) -> None:
+    def __init__(self, rules: Any, before: H, row: HasFeatures) -> None:
         super().__init__(learn, rules, before, row, before, LARGEST**0.5)
         self.write(before)
         self.features, self.weights = self.views["given.features"], self.views["states.weights"]
@@ -109,7 +86,7 @@ class CompiledRows(Mirror[H]):
         self._scale = None if before.scale is None else [self.views[f"states.scale.{name}"] for name in RunningScale._fields]
         self._make_scale = type(before.scale)
 
-    def learn(self, before: H, row: W) -> bool:
+    def learn(self, before: H, row: HasFeatures) -> bool:
         """Learn from a row; where that is left to Python, nothing has changed."""
         if row.features.shape != self.features.shape:
             return False
@@ -153,21 +130,26 @@ def demand_sizes(rows: Array) -> None:
         raise InputError(f"X must be at most {LARGEST**0.5:g} in size, not {np.abs(rows).max():.3g}")
 
 
-class RowModel(Generic[K, H, W]):
+class RowModel(Generic[H, W]):
     """What was learned from rows, by the rules of a plan.
+
+    ``plan.made(features)`` gives the rules for so many features and what is held before the first row; ``rules.learn(held, row)`` what is
+    held after a row; ``plan.widened(rules, held, wide, start)`` what is held with room for more features, which were 0 in every row so far,
+    by the rules `wide`, which begin with `start`.
 
     Where features are scaled it is by the rows learned before: a row is learned, and scored, as the past sees it, and its own numbers count
     from the next one on.
     """
 
-    def __init__(self, features: int, plan: ModelPlan[K, H], engine: str = "python") -> None:
+    def __init__(self, features: int, plan: Any, engine: str = "python") -> None:
         validate.one_of("engine", engine, ENGINES_OF_ROWS)
         self.plan, self.features, self.engine = plan, features, engine
         self.rules, start = plan.made(features)
         if engine == "numba":
             check_compiled(numbers_of(self.rules))
             require_compiler()  # if it is missing, now is the time to say so
-        self._held = self._blank = start
+        self._held: H = start
+        self._blank = start
         self._compiled: CompiledRows[H] | None = None  # the one in use
         self._known: dict[object, CompiledRows[H]] = {}
 
