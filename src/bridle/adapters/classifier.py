@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bridle import records, validate
 from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings, kinds_of, known, listed, probability
 from bridle.adapters.reports import LimitTable
-from bridle.adapters.thresholds import Seen, decide_batch
+from bridle.adapters.thresholds import Seen, columns, decide_batch
 from bridle.core import InputError
 from bridle.ops import Array
 
@@ -166,7 +166,7 @@ class ClassModel:
         own = self._own(scores)
         thresholds, levels = judge.thresholds, judge.held.levels
         if thresholds.budgets:  # each alarm leaves less of the budget
-            return decide_batch(thresholds, levels, own, *_columns(len(own), groups, periods))[2] > 0.0
+            return decide_batch(thresholds, levels, own, *columns(len(own), groups, periods))[2] > 0.0
         if groups is None:
             return np.asarray(own > float(thresholds.threshold(levels)))
         names, which = np.unique(groups, return_inverse=True)  # one threshold for each group
@@ -178,16 +178,8 @@ class ClassModel:
 
     def check(self, count: int, groups: Array | None, periods: Array | None) -> None:
         """Refuse groups and periods that the limits cannot read."""
-        if self.judge is None:
-            return
-        check, last = self.judge.thresholds.check, self._period
-        of: list[float | None] = [None] if groups is None else np.unique(groups).tolist()
-        when: list[float | None] = [None] * min(count, 1) if periods is None else periods.tolist()
-        for group in of:
-            check(group, when[0] if when else None, last)
-        for period in when:
-            check(of[0], period, last)
-            last = period
+        if self.judge is not None:
+            self.judge.thresholds.check_rows(count, groups, periods, self._period)
 
     def admit(self, group: float | None, period: float | None, ticket: object = None) -> None:
         """Refuse a row, before anything changes, whose ticket is not known, or whose group or period the limits cannot read."""
@@ -251,7 +243,7 @@ class ClassModel:
         if self.judge is None:
             return None
         self.check(len(scores), groups, periods)
-        return records.stack(self.judge.decide(self._own(scores), *_columns(len(scores), groups, periods)))
+        return records.stack(self.judge.decide(self._own(scores), *columns(len(scores), groups, periods)))
 
     def learn_table(self, table: LabelledRow, engine: str) -> None:
         """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
@@ -283,11 +275,6 @@ class ClassModel:
                 shared = len(self.models) > 1 and not hasattr(mine[place], "label")  # a label is in the name already
                 reports.append((whole, replace(report, name=f"{report.name} of {label!r}") if shared else report))
         return LimitTable(report for _, report in sorted(reports, key=lambda pair: pair[0]))
-
-
-def _columns(count: int, *given: Array | None) -> list[Array]:
-    """The numbers of so many rows, nan where none was given."""
-    return [np.full(count, np.nan) if numbers is None else numbers for numbers in given]
 
 
 def one_for_each(settings: ModelSettings) -> list[ModelSettings]:

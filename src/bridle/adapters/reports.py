@@ -15,10 +15,10 @@ recall  at least 0.9  0.897     0.91        0.816 to 1      3.2    row 412      
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import exp, isfinite
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,46 +73,25 @@ class LimitReport:
         return {**_plain(asdict(self)), "held": self.held}
 
 
-class LimitTable(Sequence[LimitReport]):
-    """The reports of all limits of a model; as text a table."""
+class LimitTable(tuple[LimitReport, ...]):
+    """The reports of all limits of a model; as text a table with a line for each limit, and below it a sentence for each."""
 
-    def __init__(self, reports: Iterable[LimitReport] = ()) -> None:
-        self.reports = tuple(reports)
-
-    @overload
-    def __getitem__(self, at: int) -> LimitReport: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[LimitReport, ...]: ...
-    def __getitem__(self, at: int | slice) -> LimitReport | tuple[LimitReport, ...]:
-        return self.reports[at]
-
-    def __len__(self) -> int:
-        return len(self.reports)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LimitTable) and self.reports == other.reports
-
-    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ()
 
     def __repr__(self) -> str:
-        return limit_table(self.reports)
+        if not self:
+            return "no limits"
+        rows = [HEADS, *map(_cells, self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, *(f"  {report.name}: {report.words}" for report in self if report.words)])
 
     def json(self) -> list[dict[str, Any]]:
         """The reports as plain data."""
-        return [report.json() for report in self.reports]
+        return [report.json() for report in self]
 
 
 HEADS = ("limit", "asked", "measured", "last 1,000", "proved", "price", "holds since", "counted", "open")
-
-
-def limit_table(reports: Sequence[LimitReport]) -> str:
-    """A table with a line for each limit, and below it a sentence for each."""
-    if not reports:
-        return "no limits"
-    rows = [HEADS, *(_cells(report) for report in reports)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([*lines, *(f"  {report.name}: {report.words}" for report in reports if report.words)])
 
 
 def _cells(report: LimitReport) -> tuple[str, ...]:

@@ -112,17 +112,11 @@ def past_scaled(X: ArrayLike) -> Array:
     table = validate.array("X", X)
     if table.ndim != 2 or not table.shape[1]:
         raise InputError(f"X must be a table of rows and columns, not an array of shape {table.shape}")
-    return scaled_along(Scale(table.shape[1]), table)[0]
-
-
-def scaled_along(scale: RunningScale, table: Array) -> tuple[Array, RunningScale]:
-    """The rows of a table, each scaled by `scale` and the rows before it; and the statistics with all of them."""
     if not len(table):
-        return table, scale
-    first = scale.first if scale.rows > 0.0 else table[0]
-    rows = (scale.rows + np.arange(len(table) + 1.0))[:, None]
-    totals = np.cumsum(np.vstack([scale.total, table - first]), axis=0)
+        return table
+    first, none = table[0], np.zeros((1, table.shape[1]))
+    rows = np.arange(len(table) + 1.0)[:, None]
+    totals = np.cumsum(np.vstack([none, table - first]), axis=0)
     means = first + ops.ratio(totals, rows)
-    squares = np.cumsum(np.vstack([scale.squares, (table - means[:-1]) * (table - means[1:])]), axis=0)
-    along = RunningScale(rows[:-1], first, totals[:-1], squares[:-1])
-    return along.apply(table), RunningScale(float(rows[-1, 0]), first, totals[-1], squares[-1])
+    squares = np.cumsum(np.vstack([none, (table - means[:-1]) * (table - means[1:])]), axis=0)
+    return RunningScale(rows[:-1], first, totals[:-1], squares[:-1]).apply(table)

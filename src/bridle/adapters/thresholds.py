@@ -273,6 +273,16 @@ class Thresholds(NamedTuple):
             if last is not None and period < last:
                 raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
 
+    def check_rows(self, count: int, groups: Array | None, periods: Array | None, last: float | None) -> None:
+        """Refuse so many rows where `check` refuses one."""
+        of: list[float | None] = [None] if groups is None else np.unique(groups).tolist()
+        when: list[float | None] = [None] * min(count, 1) if periods is None else periods.tolist()
+        for group in of:
+            self.check(group, when[0] if when else None, last)
+        for period in when:
+            self.check(of[0], period, last)
+            last = period
+
 
 def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequence[object] = (0, 1), own: float = OWN) -> Thresholds:
     """All limits on rates of one model, of which the one at `priority` is tracked where not all of them can be had."""
@@ -317,6 +327,11 @@ def finite(threshold: Scalar) -> Scalar:
     return where(safe(threshold), 0.0 * OWN, threshold)
 
 
+def columns(count: int, *given: Array | None) -> list[Array]:
+    """The numbers of so many rows, nan where none was given."""
+    return [np.full(count, nan) if numbers is None else numbers for numbers in given]
+
+
 def decide_batch(
     model: Thresholds, state: ThresholdsState, scores: Array, groups: Array, periods: Array
 ) -> tuple[ThresholdsState, list[Seen], Array]:
@@ -333,8 +348,7 @@ def learn_batch(
     model: Thresholds, state: ThresholdsState, scores: Array, signs: Array, groups: Array | None = None, periods: Array | None = None
 ) -> tuple[ThresholdsState, Array]:
     """The state after rows that came together with their labels, and which of them were alarms by the level of the batch's start."""
-    of = np.full(len(scores), nan) if groups is None else groups
-    when = np.full(len(scores), nan) if periods is None else periods
+    of, when = columns(len(scores), groups, periods)
     state, kept, alarms = decide_batch(model, state, scores, of, when)
     for seen, sign, group in zip(kept, signs.tolist(), of.tolist(), strict=True):
         state = model.count(state, seen, sign, group)
@@ -388,7 +402,7 @@ class RateLimiter:
             A number for each row, where a limit is about periods.
         """
         values = _column("scores", scores)
-        return decide_batch(self._model, self._state, values, *self._columns(len(values), groups, periods))[2]
+        return decide_batch(self._model, self._state, values, *columns(len(values), *self._read(len(values), groups, periods)))[2]
 
     def learn(self, scores: object, labels: object, groups: object = None, periods: object = None) -> Array:
         """Count a batch that `alarms` decided about and whose labels are now known, and move the threshold.
@@ -409,26 +423,21 @@ class RateLimiter:
         values, truth = _column("scores", scores), _column("labels", labels)
         if len(truth) != len(values) or not np.isin(truth, (0.0, 1.0)).all():
             raise InputError(f"labels must be 0 or 1 for each of the {len(values)} scores, not {validate.show(labels)}")
-        of = self._columns(len(values), groups, periods)
-        self._state, alarms = learn_batch(self._model, self._state, values, 2.0 * truth - 1.0, *of)
-        if periods is not None and len(values):
-            self._period = float(of[1, -1])
+        of, when = self._read(len(values), groups, periods)
+        self._state, alarms = learn_batch(self._model, self._state, values, 2.0 * truth - 1.0, of, when)
+        if when is not None and len(values):
+            self._period = float(when[-1])
         return alarms
 
-    def _columns(self, rows: int, groups: object, periods: object) -> Array:
-        """The group and the period of every row, nan where none was given."""
-        given = [
-            None if each is None else _column(name, each, name == "groups") for name, each in zip(NAMES, (groups, periods), strict=True)
-        ]
-        for name, column in zip(NAMES, given, strict=True):
+    def _read(self, rows: int, *given: object) -> list[Array | None]:
+        """The group and the period of every row, where they were given."""
+        read = [None if each is None else _column(name, each, name == "groups") for name, each in zip(NAMES, given, strict=True)]
+        for name, column in zip(NAMES, read, strict=True):
             if column is not None and len(column) != rows:
                 raise InputError(f"{name} must be a number for each of the {rows} rows, not {len(column)}")
-        last = self._period
-        for row in range(rows):
-            group, period = (None if column is None else float(column[row]) for column in given)
-            self._model.check(group, period, last)
-            last = period
-        return np.array([np.full(rows, np.nan) if column is None else column for column in given])
+        of, when = read
+        self._model.check_rows(rows, of, when, self._period)
+        return read
 
     @property
     def limits_(self) -> LimitTable:

@@ -138,7 +138,7 @@ def portfolio(
         constants |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
     risk_of_day = QuadraticForm(market.P, np.zeros(market.P.shape[:2]), -limit)
     problem = _recorded(f"portfolio on {data}", domain, Round(market.cost, (risk_of_day,)), constants, horizon, seed)
-    adversary = ForetoldRounds(cast(RecordedRounds, problem.adversary)) if told else problem.adversary
+    adversary = ForetoldRounds(*cast(RecordedRounds, problem.adversary)) if told else problem.adversary
     return replace(problem, adversary=adversary, measures=portfolios.measures)
 
 
@@ -210,8 +210,8 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
         The budget, as a share of what it costs on average to bid what impressions are worth. Values: above 0. Unit:
         share.
     """
-    d, share, number = validate.whole("dim", dim), validate.positive("budget", budget), validate.whole("seed", seed, 0)
-    rng = np.random.default_rng([number, 1])
+    d, share = validate.whole("dim", dim), validate.positive("budget", budget)
+    rng = np.random.default_rng([seed, 1])
     rate, peak = rng.uniform(0.5, 1.5, d), rng.random(d)
     most, allowed = LARGEST_WEIGHT * rate, share * 0.5 * MEAN_WEIGHT * float(rate.sum())  # a share of what full bids cost on average
     domain = domains.Box(np.zeros(d), np.ones(d))
@@ -221,7 +221,7 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
         domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True
     )
     constants |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed, "safe": np.zeros(d)}
-    return Problem(domain, ComputedRounds(Auctions(float(number), rate, peak, allowed)), constants)
+    return Problem(domain, ComputedRounds(Auctions(float(seed), rate, peak, allowed)), constants)
 
 
 @registered

@@ -97,7 +97,7 @@ def bundle_auctions(
         k, limits that answer a proposal. Values: a whole number, 1 or above. Unit: limits.
     """
     n, m, each = validate.whole("bidders", bidders), validate.whole("items", items), validate.whole("bundles", bundles)
-    k, number, T = validate.whole("constraints", constraints), validate.whole("seed", seed, 0), validate.whole("horizon", horizon)
+    k = validate.whole("constraints", constraints)
     share, off = validate.positive("budget", budget), validate.nonnegative("noise", noise)
     if each > 2**m - 1:
         raise InputError(f"bundles must be at most {2**m - 1} where there are {m} items, not {each}")
@@ -105,7 +105,7 @@ def bundle_auctions(
         raise InputError(f"noise must be below 1, not {off:g}: a bundle could be worth nothing")
     if k > m + 2 * n:
         raise InputError(f"constraints must be at most {m + 2 * n}, the limits there are, not {k}")
-    rng = np.random.default_rng([number, 1])
+    rng = np.random.default_rng([seed, 1])
     worth, taste = rng.uniform(*WORTH, m), rng.uniform(*TASTE, (n, m))
     holds = np.concatenate([_bundles(rng, m, each) for _ in range(n)])  # (d, m)
     owner = np.repeat(np.eye(n), each, axis=1)  # (n, d)
@@ -118,11 +118,11 @@ def bundle_auctions(
     F = max(1.0, float(A.sum(axis=1).max()) - 1.0)
     known = constants_of(domain, lipschitz=G, bound=F, modulus=0.0, constraints=k, time_varying=True)
     known |= {"feasible": nothing, "slater": 1.0, "safe": nothing}
-    proposals = Proposals(float(number), value, A, off, float(k))
-    if off == 0.0 and proposals.length <= T:  # then the values are the same in every round, and every limit has answered
+    proposals = Proposals(float(seed), value, A, off, float(k))
+    if off == 0.0 and proposals.length <= horizon:  # then the values are the same in every round, and every limit has answered
         best = backends.linear_program(-value, A, np.ones(len(A)), (0.0, 1.0))
         assert best is not None
-        known |= {"optimum": best.x, "optimal_cost": -T * float(value @ best.x)}
+        known |= {"optimum": best.x, "optimal_cost": -horizon * float(value @ best.x)}
     return Problem(domain, ComputedRounds(proposals), known)
 
 

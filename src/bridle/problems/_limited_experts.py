@@ -118,7 +118,7 @@ def experts(horizon: int, seed: int = 0, dim: int = 100, share: float = 0.1, ada
         raise InputError(f"share must be above 0 and below 1, not {validate.show(share)}")
     if adaptive not in (0, 1):
         raise InputError(f"adaptive must be 0 or 1, not {validate.show(adaptive)}")
-    rng, domain = np.random.default_rng([validate.whole("seed", seed, 0), 1]), domains.Simplex(N)
+    rng, domain = np.random.default_rng([seed, 1]), domains.Simplex(N)
     careful = rng.permutation(N) < min(max(round(part * N), 1), N - 1)
     means = np.where(careful, rng.uniform(0.5, 0.8, N), rng.uniform(0.2, 0.5, N))
     best = int(rng.choice(np.flatnonzero(careful)))

@@ -145,7 +145,7 @@ def pricing(
         How far the level of demand may be off in a month, as a share of it. Values: 0 or above and below 1. Unit:
         share.
     """
-    d, number, share = validate.whole("dim", dim), validate.whole("seed", seed, 0), validate.positive("stock", stock)
+    d, share = validate.whole("dim", dim), validate.positive("stock", stock)
     own, c = validate.positive("elasticity", elasticity), validate.nonnegative("substitution", substitution)
     swing, jump = validate.nonnegative("season", season), validate.nonnegative("shock", shock)
     quiet, busy = traffic_range(swing, jump)
@@ -153,7 +153,7 @@ def pricing(
     room = min((1.0 - APART) * own, least / (1.0 - LOWEST))
     if c >= room:
         raise InputError(f"substitution must be below {room:g} where elasticity is {own:g}, not {c:g}")
-    rng = np.random.default_rng([number, 1])
+    rng = np.random.default_rng([seed, 1])
     w = rng.uniform(2.0, 4.0, d)
     w /= w.sum()
     e, peak = own * rng.uniform(1.0 - APART, 1.0 + APART, d), rng.random(d)
@@ -171,7 +171,7 @@ def pricing(
     margin = share - busy * float((most + S @ (1.0 - high)).max())  # on the busiest day at the highest prices
     if margin >= 0.0:
         constants |= {"feasible": high, "slater": margin or None}
-    return Problem(domain, ComputedRounds(Shop(float(number), w, S, peak, share, swing, jump)), constants)
+    return Problem(domain, ComputedRounds(Shop(float(seed), w, S, peak, share, swing, jump)), constants)
 
 
 class Exposure(NamedTuple):
@@ -289,13 +289,13 @@ def recommendation(
         How many groups the providers stand in, neighbours together, each limited as a whole. Default: every
         provider alone. Values: a whole number, 2 or above and at most the providers. Unit: groups.
     """
-    d, number = validate.whole("dim", dim, 2), validate.whole("seed", seed, 0)
+    d = validate.whole("dim", dim, 2)
     limits = exposure(d, groups, least, most)
     if validate.one_of("data", data, ("simulated", "ratings")) == "ratings":
         if d != len(DECADES) + 1:
             raise InputError(f"dim must be {len(DECADES) + 1}, the eras of films, where data is ratings, not {d}")
-        return _films(horizon, number, limits)
-    rng = np.random.default_rng([number, 1])
+        return _films(horizon, seed, limits)
+    rng = np.random.default_rng([seed, 1])
     rate, peak = rng.uniform(*CLICKS, d), rng.random(d)
     domain = domains.Simplex(d)
     low, high = 1.0 - PRESENT - WANDER, 1.0 + PRESENT + WANDER  # of attention
@@ -305,7 +305,7 @@ def recommendation(
     margin = limits.margin(low, high)
     if margin >= 0.0:
         constants |= {"feasible": domain.center(), "slater": margin or None}
-    return Problem(domain, ComputedRounds(Page(float(number), rate, peak, limits)), constants)
+    return Problem(domain, ComputedRounds(Page(float(seed), rate, peak, limits)), constants)
 
 
 def _films(horizon: int, seed: int, limits: Exposure) -> Problem:

@@ -94,9 +94,9 @@ def navigation(horizon: int, seed: int = 0, waypoints: int = 6, constraints: int
     slater
         How far a free route is from every obstacle at least. Values: 0 or above. Unit: action.
     """
-    n, k, number = validate.whole("waypoints", waypoints), validate.whole("constraints", constraints), validate.whole("seed", seed, 0)
+    n, k = validate.whole("waypoints", waypoints), validate.whole("constraints", constraints)
     blows, margin = validate.nonnegative("wind", wind), validate.nonnegative("slater", slater)
-    rng = np.random.default_rng([number, 1])
+    rng = np.random.default_rng([seed, 1])
     side, bend, along = float(rng.choice([-1.0, 1.0])), rng.uniform(*BEND), np.arange(1, n + 1) / (n + 1)
     route = np.stack([along, side * bend * np.sin(np.pi * along)], axis=1)
     low, high = np.tile([0.0, -WIDE], n), np.tile([1.0, WIDE], n)
@@ -113,7 +113,7 @@ def navigation(horizon: int, seed: int = 0, waypoints: int = 6, constraints: int
     G = max(1.0, float(np.linalg.norm(steepest)))
     known = constants_of(domain, lipschitz=G, bound=_farthest(route, side, margin), modulus=modulus, constraints=k, time_varying=True)
     known |= {"feasible": route.reshape(-1), "slater": margin or None}
-    laps = Laps(float(number), P, a, route, side, blows, margin, float(k))
+    laps = Laps(float(seed), P, a, route, side, blows, margin, float(k))
     return Problem(domain, ComputedRounds(laps), known)
 
 

@@ -131,7 +131,7 @@ def revenue(
     data
         Which data to use. Values: simulated or bikes.
     """
-    number, ratio, full = validate.whole("seed", seed, 0), validate.positive("fares", fares), validate.positive("load", load)
+    ratio, full = validate.positive("fares", fares), validate.positive("load", load)
     n = validate.whole("spokes", spokes)
     swing, jump = validate.nonnegative("season", season), validate.nonnegative("shock", shock)
     _, busy = traffic_range(swing, jump)
@@ -139,8 +139,8 @@ def revenue(
         for name, value, default in (("spokes", n, SPOKES), ("season", swing, SEASON), ("shock", jump, SHOCK)):
             if value != default:
                 raise InputError(f"{name} cannot be given where data is bikes: its rounds are real ones")
-        return _bicycles(horizon, number, full, ratio)
-    rng, legs = np.random.default_rng([number, 1]), flights(n)
+        return _bicycles(horizon, seed, full, ratio)
+    rng, legs = np.random.default_rng([seed, 1]), flights(n)
     price = np.where(legs.sum(axis=0) > 1.0, CHANGE, 1.0) * rng.uniform(*FARES, legs.shape[1])
     asked = rng.uniform(*WEIGHTS, legs.shape[1])
     uses, fare = np.tile(legs, 2), np.concatenate([price, ratio * price])
@@ -148,7 +148,7 @@ def revenue(
     mean *= full * len(uses) / float((uses @ mean).sum())
     domain = domains.Box(0.0, 1.0, dim=len(mean))
     known = constants(domain, fare, uses, (1.0 + SPREAD) * busy * mean)
-    return Problem(domain, ComputedRounds(Airline(float(number), fare, uses, mean, swing, jump)), known)
+    return Problem(domain, ComputedRounds(Airline(float(seed), fare, uses, mean, swing, jump)), known)
 
 
 def _bicycles(horizon: int, seed: int, load: float, ratio: float) -> Problem:

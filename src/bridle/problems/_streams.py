@@ -168,7 +168,7 @@ def scattered(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
     dim
         d, coordinates of a decision. Values: a whole number, 1 or above. Unit: coordinates.
     """
-    return _scattered(seed, dim, 0.0, 0.0)
+    return _scattered(dim, 0.0, 0.0)
 
 
 @registered
@@ -187,7 +187,7 @@ def pull_out(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
     dim
         d, coordinates of a decision. Values: a whole number, 1 or above. Unit: coordinates.
     """
-    return _scattered(seed, dim, -1.0, 1.0)
+    return _scattered(dim, -1.0, 1.0)
 
 
 @registered
@@ -206,7 +206,7 @@ def tempting(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
     dim
         d, coordinates of a decision. Values: a whole number, 1 or above. Unit: coordinates.
     """
-    return _tempting(seed, dim, follows=1.0, period=1, start=0)
+    return _tempting(dim, follows=1.0, period=1, start=0)
 
 
 @registered
@@ -228,7 +228,7 @@ def rare_constraint(horizon: int, seed: int = 0, dim: int = 10, period: int = 7)
         Rounds between one change of sides, or one constraint, and the next. Values: a whole number, 1 or above.
         Unit: rounds.
     """
-    return _tempting(seed, dim, follows=0.0, period=validate.whole("period", period), start=0)
+    return _tempting(dim, follows=0.0, period=validate.whole("period", period), start=0)
 
 
 @registered
@@ -247,7 +247,7 @@ def late_temptation(horizon: int, seed: int = 0, dim: int = 10) -> Problem:
     dim
         d, coordinates of a decision. Values: a whole number, 1 or above. Unit: coordinates.
     """
-    return _tempting(seed, dim, follows=1.0, period=1, start=horizon // 2)
+    return _tempting(dim, follows=1.0, period=1, start=horizon // 2)
 
 
 @registered
@@ -265,7 +265,6 @@ def uphill(horizon: int, seed: int = 0, modulus: float = 0.25) -> Problem:
     modulus
         Strong convexity of the cost. Values: above 0. Unit: cost per squared unit of action.
     """
-    validate.whole("seed", seed, 0)  # nothing is drawn
     alpha, limit = validate.positive("modulus", modulus), 0.5 * WIDTH
     domain = domains.Box(1.0, WIDTH, dim=1)
     zero, best = np.zeros(1), np.array([limit])
@@ -293,7 +292,7 @@ def noisy(horizon: int, seed: int = 0, dim: int = 10, noise: float = 1.0) -> Pro
     noise
         Largest error of a constraint's value. Values: above 0. Unit: constraint.
     """
-    domain, point, along = _ball(seed, dim)
+    domain, point, along = _ball(dim)
     error = validate.positive("noise", noise)
     adversary = StreamOpponent(NoisyHalfspace(-along, along, AWAY, error))
     constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + error, modulus=0.0, constraints=1, time_varying=True)
@@ -321,7 +320,7 @@ def tangent(horizon: int, seed: int = 0, dim: int = 10, noise: float = 0.5) -> P
     noise
         Largest error of a constraint's value. Values: 0 or above. Unit: constraint.
     """
-    domain, point, along = _ball(seed, dim)
+    domain, point, along = _ball(dim)
     error, most = validate.nonnegative("noise", noise), 1.0 + AWAY
     adversary = StreamOpponent(TangentBall(-along, point, error))
     constants = constants_of(
@@ -353,7 +352,7 @@ def contradiction(horizon: int, seed: int = 0, dim: int = 10, level: float = 0.2
     """
     if horizon < 3:
         raise InputError(f"horizon must be 3 or above for contradiction, so that both sides are seen, not {horizon}")
-    domain, point, along = _ball(seed, dim)
+    domain, point, along = _ball(dim)
     h = validate.positive("level", level)
     before = Scattered(point, -along, 1.0, SLACK, MOST)
     constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + max(MOST, h), modulus=0.0, constraints=1, time_varying=True)
@@ -361,23 +360,22 @@ def contradiction(horizon: int, seed: int = 0, dim: int = 10, level: float = 0.2
     return Problem(domain, Contradiction(before, along, h, float(horizon // 2)), constants)
 
 
-def _ball(seed: int, dim: int) -> tuple[Domain, Array, Array]:
+def _ball(dim: int) -> tuple[Domain, Array, Array]:
     """The unit ball, the action that is left, and the first axis; the stream alone depends on the seed."""
-    validate.whole("seed", seed, 0)
     domain = domains.Ball(validate.whole("dim", dim))
     along = np.eye(domain.dim)[0]
     return domain, -AWAY * along, along
 
 
-def _scattered(seed: int, dim: int, pull: float, side: float) -> Problem:
-    domain, point, along = _ball(seed, dim)
+def _scattered(dim: int, pull: float, side: float) -> Problem:
+    domain, point, along = _ball(dim)
     constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": 0.0}
     return Problem(domain, StreamOpponent(Scattered(point, pull * along, side, SLACK, MOST)), constants)
 
 
-def _tempting(seed: int, dim: int, follows: float, period: int, start: int) -> Problem:
-    domain, point, along = _ball(seed, dim)
+def _tempting(dim: int, follows: float, period: int, start: int) -> Problem:
+    domain, point, along = _ball(dim)
     constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY, modulus=0.0, constraints=1, time_varying=True)
     constants |= {"feasible": point, "slater": 0.0}
     pull = -(1.0 - follows) * along

@@ -72,7 +72,7 @@ def factory(path: str) -> Callable[..., Problem]:
     contents, table, domain, T = _load(path, os.path.abspath(path), about.st_mtime_ns, about.st_size)
 
     def make(horizon: int | None = None, seed: int = 0) -> Problem:
-        rounds = T if horizon is None else validate.whole("horizon", horizon)
+        rounds = T if horizon is None else horizon
         if rounds > T:
             raise InputError(f"{path}: horizon must be at most {T}, the rounds it holds, not {rounds}")
         first = 0 if seed == 0 else int(np.random.default_rng([seed, 1]).integers(T))

@@ -34,7 +34,7 @@ def begin(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[np
         raise InputError(f"domain must be a name or a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
     if domain.diameter() == 0.0:
         raise InputError(f"domain must hold more than one point; dim = {domain.dim} gives a single one")
-    return np.random.default_rng([validate.whole("seed", seed, 0), 1]), domain, validate.nonnegative("modulus", modulus)
+    return np.random.default_rng([seed, 1]), domain, validate.nonnegative("modulus", modulus)
 
 
 def random_directions(rng: np.random.Generator, rows: int, dim: int) -> Array:

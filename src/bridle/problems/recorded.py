@@ -64,9 +64,10 @@ class RecordedRounds(NamedTuple):
         return cast(Round, rows)  # a NetworkRound stands in the place of one
 
 
-@oblivious
-class ForetoldDealt(NamedTuple):
+class ForetoldDealt(Dealt):
     """Answers as `Dealt` does; the constraints of a round are known before its decision, and a game keeps them."""
+
+    __slots__ = ()
 
     @property
     def foretold(self) -> bool:
@@ -76,41 +77,19 @@ class ForetoldDealt(NamedTuple):
     def compiled(self) -> bool:
         return False  # the nearest decision that keeps them is found by a solver
 
-    def init(self) -> NoState:
-        return ()
 
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
-
-
-@oblivious
-class ForetoldRounds(NamedTuple):
+class ForetoldRounds(RecordedRounds):
     """Recorded rounds whose constraints are known before each decision."""
 
-    recorded: RecordedRounds
+    __slots__ = ()
 
     @property
     def foretold(self) -> bool:
         return True
 
     @property
-    def rounds(self) -> int:
-        """How many rounds there are."""
-        return self.recorded.rounds
-
-    @property
-    def player(self) -> ForetoldDealt:
+    def player(self) -> Dealt:
         return ForetoldDealt()
-
-    def init(self) -> NoState:
-        return ()
-
-    def answer(self, state: NoState, x: Array, draw: Round) -> tuple[NoState, Round]:
-        return state, draw
-
-    def replay(self, start: int, stop: int) -> Round | NetworkRound:
-        """Rounds `start` to `stop` of the game."""
-        return self.recorded.replay(start, stop)
 
 
 class PeriodicStream(Protocol):
@@ -199,10 +178,10 @@ def Recorded(rounds: Round | Iterable[Round], first: int = 0) -> RecordedRounds:
 def recorded_problem(name: str, domain: Domain, table: Round, constants: Constants, horizon: int, seed: int) -> Problem:
     """The problem whose rounds are the rows of a table, from the row on that the seed picks; `name` is for messages."""
     adversary = RecordedRounds(table, 0.0)
-    T, number, rounds = validate.whole("horizon", horizon), validate.whole("seed", seed, 0), adversary.rounds
-    if rounds < T:
-        raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {T}")
-    first = 0 if number == 0 else int(np.random.default_rng([number, 1]).integers(1, rounds)) if rounds > 1 else 0
+    rounds = adversary.rounds
+    if rounds < horizon:
+        raise InputError(f"horizon must be at most {rounds}, the rounds that problem {name} has, not {horizon}")
+    first = 0 if seed == 0 else int(np.random.default_rng([seed, 1]).integers(1, rounds)) if rounds > 1 else 0
     return Problem(domain, adversary._replace(first=float(first)), constants | {"rounds": rounds})
 
 
