@@ -38,8 +38,8 @@ def test_a_share_is_the_mean_target_and_the_debt_on_every_stream(limit, seed, ro
             assert state.counted[i] == mine.sum()
             assert abs(played.alarms[mine].sum() - state.targets[i] - level.debts(state)[i]) < 1e-9
         assert np.all((state.targets >= 0.0) & (state.targets <= state.counted + 1e-9))
-        assert np.all(state.open == 0.0)
-        assert np.all(state.due == 0.0)
+        assert np.all(state.waiting.now == 0.0)
+        assert np.all(state.waiting.due == 0.0)
     if len(model.gaps) == 1:
         assert np.abs(level.debts(state)).max() <= most_gap_debt(level.eta, delay)
 

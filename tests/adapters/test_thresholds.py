@@ -110,7 +110,7 @@ def test_whatever_the_limits_their_identities_and_bounds_hold(seed, limits, prio
         assert level.debt(state) <= most_debt(level.share, level.eta, state.waiting.most)
         assert state.waiting.due == 0.0
     for level, state in zip(model.gaps, played.state.gaps, strict=True):
-        most = most_gap_debt(level.eta, state.most_open.max()) + state.overruled
+        most = most_gap_debt(level.eta, state.waiting.most.max()) + state.overruled
         assert np.all(np.abs(level.debts(state)) <= most)
     for level, state in zip(model.budgets, played.state.budgets, strict=True):
         assert state.most <= level.at_most

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops, validate
-from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, make_recent
+from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, Unlabelled, make_recent
 from bridle.ops import Array, Scalar, absolute, along, columns, maximum, minimum, ratio, sigmoid, where
 from bridle.policies.levels import zero_or_one
 
@@ -73,7 +73,7 @@ NEGATIVES = GapKind(2.0, 0.0, 1.0, 1.0)
 
 
 class GapState(NamedTuple):
-    """For each group: counted rows, alarms among them, the sum of targets, untreated share, spread, what is due, rows waiting, their most.
+    """For each group: counted rows, alarms among them, the sum of targets, the untreated share, the spread of scores; the rows that wait.
 
     And the centre, recent counts, the last row at which the gap did not hold, and how many counted rows were overruled at the top.
     """
@@ -84,9 +84,7 @@ class GapState(NamedTuple):
     untreated: Array
     means: Array
     spreads: Array
-    due: Array
-    open: Array
-    most_open: Array
+    waiting: Unlabelled
     centre: Scalar
     recent: Recent
     broken: Scalar
@@ -116,7 +114,7 @@ class GapLevel(NamedTuple):
         zero = self.each
         half = zero + 0.5
         recent = make_recent(2 * len(zero))
-        return GapState(zero, zero, zero, half, zero, zero + 1.0, zero, zero, zero, 0.5, recent, 0.0, zero)
+        return GapState(zero, zero, zero, half, zero, zero + 1.0, Unlabelled(zero, zero, zero), 0.5, recent, 0.0, zero)
 
     def members(self, group: Scalar) -> Array:
         """1 for the group that a row is of, 0 for the others."""
@@ -132,7 +130,7 @@ class GapLevel(NamedTuple):
 
     def offsets(self, state: GapState) -> Array:
         """How far each group's threshold is above the common one; infinite from the top on."""
-        debt = self.debts(state) + state.due
+        debt = self.debts(state) + state.waiting.due
         moved = state.spreads * self.eta * debt
         return where(debt >= TOP / self.eta, moved + inf, where(debt <= -TOP / self.eta, moved - inf, moved))
 
@@ -172,9 +170,7 @@ class GapLevel(NamedTuple):
         chance = sigmoid(score)
         q = self.kind.positives * chance + self.kind.negatives * (1.0 - chance)
         due = q * (alarm - along(member * self.target(state, plain), "sum"))
-        open = state.open + member
-        # A row that is answered before the next one begins was never waiting.
-        return state._replace(due=state.due + due * member, open=open, most_open=maximum(state.most_open, open - member)), due
+        return state._replace(waiting=state.waiting.begin(due, member)), due
 
     def settle(
         self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, due: Scalar, sign: Scalar, group: Scalar, row: Scalar
@@ -191,9 +187,7 @@ class GapLevel(NamedTuple):
         """After it is known that the label of a row will never come."""
         if self.kind.labels is None:
             return state
-        member = self.members(group)
-        open = state.open - member
-        return state._replace(due=where(open > 0.0, state.due - due * member, self.each), open=open)
+        return state._replace(waiting=state.waiting.end(due, self.members(group)))
 
     def _move(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, member: Array, row: Scalar) -> GapState:
         """After a row that counts for the group of which `member` is 1."""
@@ -214,9 +208,7 @@ class GapLevel(NamedTuple):
             state.untreated + weight * (plain - state.untreated),
             state.means + faster * (score - state.means),
             state.spreads + faster * (absolute(score - state.means) - state.spreads),
-            state.due,
-            state.open,
-            state.most_open,
+            state.waiting,
             minimum(maximum(state.centre + moved * where(total <= FIRST, (plain - state.centre) / total, drift), 0.0), 1.0),
             recent,
             where((moved > 0.0) & (excess > 0.0), row + 1.0, state.broken),

@@ -175,21 +175,24 @@ PRECISION = CountedRate(4.0, Cells(1.0, 0.0, 1.0, 0.0), Cells(0.0, 0.0, 1.0, 0.0
 
 
 class Unlabelled(NamedTuple):
-    """Rows whose labels have not come: what they are worth in advance, how many they are, and how many they were at the most."""
+    """Rows whose labels have not come: what they are worth in advance, how many they are, and how many they were at the most.
+
+    Of groups these are vectors, and `member` is 1 for the group of a row.
+    """
 
     due: Scalar
     now: Scalar
     most: Scalar
 
-    def begin(self, due: Scalar) -> Unlabelled:
+    def begin(self, due: Scalar, member: Scalar = 1.0) -> Unlabelled:
         """With one more."""
         # A row that is answered before the next one begins was never waiting: `most` is about the others.
-        return Unlabelled(self.due + due, self.now + 1.0, maximum(self.most, self.now))
+        return Unlabelled(self.due + due * member, self.now + member, maximum(self.most, self.now))
 
-    def end(self, due: Scalar) -> Unlabelled:
+    def end(self, due: Scalar, member: Scalar = 1.0) -> Unlabelled:
         """With one fewer; with none left nothing is due, without a rounding error."""
-        now = self.now - 1.0
-        return Unlabelled(where(now > 0.0, self.due - due, 0.0 * self.due), now, self.most)
+        now = self.now - member
+        return Unlabelled(where(now > 0.0, self.due - due * member, 0.0 * self.due), now, self.most)
 
 
 NONE_WAITING = Unlabelled(0.0, 0.0, 0.0)

@@ -294,7 +294,9 @@ def gap_report(level: GapLevel, state: GapState, overall: Overall) -> LimitRepor
         **rates_seen(overall.table),
         "overruled": float(np.sum(state.overruled)),
     }
-    report = LimitReport(GAP_NAMES[int(level.kind.kind)], "at most", level.gap, counted=int(total), open=int(np.sum(state.open)), seen=seen)
+    report = LimitReport(
+        GAP_NAMES[int(level.kind.kind)], "at most", level.gap, counted=int(total), open=int(np.sum(state.waiting.now)), seen=seen
+    )
     if not came.all():
         absent = " and ".join(key for key, here in zip(names, came, strict=True) if not here)
         words = f"no counted row of group {absent} has come, so that nothing can be said of the gap"
@@ -306,7 +308,7 @@ def gap_report(level: GapLevel, state: GapState, overall: Overall) -> LimitRepor
     if (fresh > 0.0).all():
         latest = (alarms - marks[k:]) / fresh
         recent = float(latest.max() - latest.min())
-    most = most_gap_debt(level.eta, float(np.max(state.most_open)))
+    most = most_gap_debt(level.eta, float(np.max(state.waiting.most)))
     unsure = np.minimum(1.0, (most + np.asarray(state.overruled)) / counted)
     apart = (targets + unsure)[:, None] - targets + unsure
     np.fill_diagonal(apart, 0.0)
