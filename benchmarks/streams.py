@@ -20,7 +20,7 @@ from bridle import policies
 from bridle.comparisons.run import compare
 from bridle.game.play import unplayed
 from bridle.policies._sinha2024 import theorem1
-from bridle.solvers.hindsight import values_at
+from bridle.solvers.hindsight import total_cost
 from parts.toy import size, target
 
 LAMBDAS = size((0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.1,))
@@ -107,7 +107,7 @@ def _known(row: dict[str, Any]) -> tuple[float, float, Any]:
 
     def benchmark(seed: int) -> float:
         problem = made(seed)
-        return float(values_at(unplayed(problem).blocks, problem.constants["benchmark"], totals=True)[0])
+        return total_cost(unplayed(problem).blocks, problem.constants["benchmark"])
 
     known = made(row["seed"]).constants
     return known["lipschitz"], known["diameter"], benchmark

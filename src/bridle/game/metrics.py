@@ -27,7 +27,7 @@ from bridle.policies.round_maps import record_of
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import Blocks, NoComparator
 from bridle.solvers.each_round import best_of_each_round
-from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, values_at
+from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, total_cost, values_at
 from bridle.solvers.paths import BestPath, length_of, path_costs
 from bridle.solvers.paths import best_path as best_path_of
 
@@ -741,8 +741,7 @@ def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
         if given.ndim == 2:
             switched = trace.problem.constants.get("switching", 0.0) * moves(given, None).sum()  # a path moves, too
             return np.asarray(path_costs(lambda: trace.blocks(run), given).sum() + switched)
-        total, _ = values_at(lambda: trace.blocks(run), given, totals=True)
-        return np.asarray(total)
+        return np.asarray(total_cost(lambda: trace.blocks(run), given))
     stated = _constant(trace, run, "optimal_cost")
     return np.asarray(best_action(trace, run).cost if stated is None else stated)
 

@@ -13,7 +13,7 @@ A stream is a function that gives its rounds anew whenever it is called, in `Blo
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, overload
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from bridle import records, validate
 from bridle.core import Domain, Round
 from bridle.functions import AffineFunction, QuadraticForm, RoundQuadratic
-from bridle.ops import Array, Scalar
+from bridle.ops import Array
 from bridle.solvers.block_stream import Blocks, BlockStream, NoComparator, batch, constraint_slopes, constraint_values
 from bridle.solvers.chosen_limits import ChosenLimits
 from bridle.solvers.convex import solve
@@ -40,6 +40,7 @@ __all__ = [
     "read_once",
     "smallest_window",
     "static_violation",
+    "total_cost",
     "values_at",
 ]
 
@@ -131,12 +132,8 @@ def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: fl
     return Hindsight(x, float(cost), violation, min(float(cost), lower), stream.rounds)
 
 
-@overload
-def values_at(blocks: Blocks, x: ArrayLike, totals: Literal[False] = False) -> tuple[Array, Array]: ...
-@overload
-def values_at(blocks: Blocks, x: ArrayLike, totals: Literal[True]) -> tuple[float, Array]: ...
-def values_at(blocks: Blocks, x: ArrayLike, totals: bool = False) -> tuple[Scalar, Array]:
-    """Costs (T,) and constraint values (T, k) of a stream at one action; with `totals`, their sums, in memory that does not grow with T.
+def values_at(blocks: Blocks, x: ArrayLike) -> tuple[Array, Array]:
+    """Costs (T,) and constraint values (T, k) of a stream at one action.
 
     >>> blocks = lambda: [Round(AffineFunction(np.eye(2), np.zeros(2)), (AffineFunction(np.eye(2), -np.ones(2)),))]
     >>> f, g = values_at(blocks, [1.0, 3.0])
@@ -144,19 +141,19 @@ def values_at(blocks: Blocks, x: ArrayLike, totals: bool = False) -> tuple[Scala
     ([1.0, 3.0], [[0.0], [2.0]])
     """
     action = validate.vector("x", x)
-    f: list[Array] = []
-    g: list[Array] = []
-    cost, sums = 0.0, np.zeros(0)
-    for block in map(batch, blocks()):
-        costs, values = np.asarray(block.cost.value(action)).reshape(-1), constraint_values(block, action)
-        if totals:
-            cost, sums = cost + float(costs.sum()), sums + values.sum(axis=0) if len(sums) else values.sum(axis=0)
-        else:
-            f.append(costs)
-            g.append(values)
-    if totals:
-        return cost, sums
-    return (np.concatenate(f), np.concatenate(g)) if f else (np.zeros(0), np.zeros((0, 0)))
+    parts = [(np.asarray(block.cost.value(action)).reshape(-1), constraint_values(block, action)) for block in map(batch, blocks())]
+    f, g = zip(*parts, strict=True) if parts else ([np.zeros(0)], [np.zeros((0, 0))])
+    return np.concatenate(f), np.concatenate(g)
+
+
+def total_cost(blocks: Blocks, x: ArrayLike) -> float:
+    """The cost of a stream at one action, in memory that does not grow with T.
+
+    >>> total_cost(lambda: [Round(AffineFunction(np.eye(2), np.zeros(2)), ())], [1.0, 3.0])
+    4.0
+    """
+    action = validate.vector("x", x)
+    return sum((float(np.asarray(block.cost.value(action)).reshape(-1).sum()) for block in map(batch, blocks())), 0.0)
 
 
 def costs_after(blocks: Blocks, x: ArrayLike, rounds: ArrayLike) -> Array:
