@@ -138,8 +138,10 @@ def demand_row(x: object) -> None:
         raise InputError(f"x must be a dict of features, not {validate.show(x)}")
 
 
-def number_of(name: str, given: object) -> float:
-    """The number of a group or a period; nan, which is of none, is one too."""
+def number_of(name: str, given: object) -> float | None:
+    """The number of a group or a period, if it is given; nan, which is of none, is one too."""
+    if given is None or type(given) is float:
+        return given
     if isinstance(given, bool):
         return float(given)
     number = validate.floats(name, given, "a number")
@@ -322,12 +324,7 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
             What `ask_one` gave for this row.
         """
         place = self._place(y)
-        if self._columns:
-            x, group, period = self._split(x, group, period)
-        if group is not None and type(group) is not float:
-            group = number_of("group", group)
-        if period is not None and type(period) is not float:
-            period = number_of("period", period)
+        x, group, period = self._split(x, group, period)
         self._model.admit(group, period, ticket)
         row = self._row(x)  # which may make another model
         self._model.learn(row, place, self._costs[place], group, period, ticket)
@@ -347,7 +344,6 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
             The row's period, unless a feature holds it.
         """
         x, group, period = self._split(x, group, period)
-        group, period = _numbers(group, period)
         self._model.admit(group, period)
         row = self._row(x)  # which may make another model
         return self._model.ask(row, group, period)
@@ -384,7 +380,7 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
         """
         x, group, period = self._split(x, group, period)
         scores = self._model.scores(self._known(x))[None]
-        of, when = (None if one is None else np.array([one]) for one in _numbers(group, period))
+        of, when = (None if one is None else np.array([one]) for one in (group, period))
         return self._classes[int(self._model.places(scores, self._model.alarms(scores, of, when))[0])]
 
     def _place(self, y: object) -> int:
@@ -397,14 +393,14 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
             raise InputError(f"y must be True or False, not {validate.show(y)}")
         raise InputError(f"y must be one of the classes {validate.show(list(self._classes))}, not {validate.show(y)}")
 
-    def _split(self, x: RiverRow, group: float | None, period: float | None) -> tuple[RiverRow, float | None, float | None]:
-        """The features of a row without those that say its group and its period."""
-        if not self._columns:
-            return x, group, period
-        demand_row(x)
-        group = x.get(self.group) if group is None and self.group is not None else group
-        period = x.get(self.period) if period is None and self.period is not None else period
-        return {name: value for name, value in x.items() if name not in self._columns}, group, period
+    def _split(self, x: RiverRow, group: object, period: object) -> tuple[RiverRow, float | None, float | None]:
+        """The features of a row without those that say its group and its period, and these as numbers."""
+        if self._columns:
+            demand_row(x)
+            group = x.get(self.group) if group is None and self.group is not None else group
+            period = x.get(self.period) if period is None and self.period is not None else period
+            x = {name: value for name, value in x.items() if name not in self._columns}
+        return x, number_of("group", group), number_of("period", period)
 
     def _made(self, features: int) -> ClassModel:
         return self._make_model(features, self._classes, self.engine)
@@ -473,7 +469,3 @@ class ConstrainedRegressor(NamedFeatures, base.Regressor):
     def predict_one(self, x: RiverRow) -> float:
         """The prediction, with the offset of a quantile as it stands."""
         return float(self._model.predict(self._known(x)))
-
-
-def _numbers(group: object, period: object) -> tuple[float | None, float | None]:
-    return None if group is None else number_of("group", group), None if period is None else number_of("period", period)

@@ -189,7 +189,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         """
         passes = validate.whole("max_iter", self.max_iter)
         with _kept_if_it_fails(self):
-            rows, labels = _checked(self, X, y, accept_sparse="csr")
+            rows, labels = _checked(self, X, y)
             self._begin(labels, np.unique(labels))
             for _ in range(passes):
                 self._learn(rows, labels, groups, periods, None, None, together=False)
@@ -230,7 +230,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         """
         fresh = not hasattr(self, "model_")
         with _kept_if_it_fails(self):
-            rows, labels = _checked(self, X, y, reset=fresh, accept_sparse="csr")
+            rows, labels = _checked(self, X, y, reset=fresh)
             if fresh:
                 self._begin(labels, np.unique(labels if classes is None else classes))
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -254,7 +254,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             A number for each row, where a limit is about periods.
         """
         check_is_fitted(self, "model_")
-        rows = _checked(self, X, reset=False, accept_sparse="csr")
+        rows = _checked(self, X, reset=False)
         of, when = numbers_for("groups", groups, rows.shape[0]), numbers_for("periods", periods, rows.shape[0])
         return [
             self.model_.ask(row, None if of is None else float(of[i]), None if when is None else float(when[i]))
@@ -297,11 +297,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         if strange := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
             raise InputError(f"y must hold the classes {validate.show(self.classes_.tolist())} alone, not {validate.show(strange.pop())}")
         places = np.searchsorted(self.classes_, y)
-        weights = np.array(class_weights(self.class_weight, self.classes_.tolist()))[places]
-        if sample_weight is not None:
-            weights = weights * validate.array("sample_weight", sample_weight, (count,))
-            if (weights < 0.0).any():
-                raise InputError("sample_weight must be 0 or above for every row")
+        weights = np.array(class_weights(self.class_weight, self.classes_.tolist()))[places] * _weights(sample_weight, count)
         of, when = numbers_for("groups", groups, count), numbers_for("periods", periods, count)
         demand_sizes(X.data if sparse.issparse(X) else X)
         numbers: list[int] = []
@@ -312,13 +308,9 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             seen = self.model_.decided(self._scores(X), of, when)
         else:
             self.model_.check(count, of, when)
+        table = LabelledRow(np.zeros((count, 0)), places.astype(float), weights, of, when, seen)
         for start, rows in blocks_of(X):
-            part = slice(start, start + len(rows))
-            table = LabelledRow(
-                rows, places[part].astype(float), weights[part], None if of is None else of[part], None if when is None else when[part],
-                None if seen is None else records.cut(seen, part.start, part.stop),
-            )  # fmt: skip
-            self.model_.learn_table(table, self.engine)
+            self.model_.learn_table(records.cut(table, start, start + len(rows))._replace(features=rows), self.engine)
         for number in numbers:
             self.model_.open.close(number)
 
@@ -336,7 +328,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     def decision_function(self, X: ArrayLike) -> Array:
         """The log-odds of the second class, or of each of more than two against the others."""
         check_is_fitted(self, "model_")
-        return self._scores(_checked(self, X, reset=False, accept_sparse="csr"))
+        return self._scores(_checked(self, X, reset=False))
 
     def _scores(self, rows: Any) -> Array:
         return np.concatenate([self.model_.scores(block) for _, block in blocks_of(rows)])
@@ -416,7 +408,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
             Their targets.
         """
         passes = validate.whole("max_iter", self.max_iter)
-        rows, targets = _checked(self, X, y, accept_sparse="csr", y_numeric=True)
+        rows, targets = _checked(self, X, y, y_numeric=True)
         model = self._made()
         for _ in range(passes):
             _learn_targets(model, rows, targets, None, self.engine)
@@ -437,7 +429,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
             What each row's loss weighs, 0 or above.
         """
         fresh = not hasattr(self, "model_")
-        rows, targets = _checked(self, X, y, reset=fresh, accept_sparse="csr", y_numeric=True)
+        rows, targets = _checked(self, X, y, reset=fresh, y_numeric=True)
         model = self._made() if fresh else self.model_
         _learn_targets(model, rows, targets, sample_weight, self.engine)
         self.model_ = model
@@ -450,7 +442,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
     def predict(self, X: ArrayLike) -> Array:
         """The prediction of every row, with the offset of a quantile as it stands."""
         check_is_fitted(self, "model_")
-        rows = _checked(self, X, reset=False, accept_sparse="csr")
+        rows = _checked(self, X, reset=False)
         return np.concatenate([np.asarray(self.model_.predict(block)) for _, block in blocks_of(rows)])
 
 
@@ -467,12 +459,17 @@ def _kept_if_it_fails(model: BaseEstimator) -> Iterator[None]:
 
 
 def _learn_targets(model: RegressorModel, X: Any, y: Array, sample_weight: ArrayLike | None, engine: str) -> None:
-    weights = np.ones(len(y)) if sample_weight is None else validate.array("sample_weight", sample_weight, (len(y),))
+    table = TargetRow(np.zeros((len(y), 0)), np.asarray(y, dtype=float), _weights(sample_weight, len(y)))
+    for start, rows in blocks_of(X):
+        model.take_many(records.cut(table, start, start + len(rows))._replace(features=rows), engine)
+
+
+def _weights(given: ArrayLike | None, count: int) -> Array:
+    """What each row weighs."""
+    weights = np.ones(count) if given is None else validate.array("sample_weight", given, (count,))
     if (weights < 0.0).any():
         raise InputError("sample_weight must be 0 or above for every row")
-    for start, rows in blocks_of(X):
-        part = slice(start, start + len(rows))
-        model.take_many(TargetRow(rows, np.asarray(y[part], dtype=float), weights[part]), engine)
+    return weights
 
 
 def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = True, **settings: object) -> Any:
@@ -486,7 +483,7 @@ def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = Tr
     for labels in y:
         validate.unmasked("y", labels)
     try:
-        return validate_data(model, X, *y, dtype=float, reset=reset, **settings)
+        return validate_data(model, X, *y, dtype=float, reset=reset, accept_sparse="csr", **settings)
     except (ValueError, TypeError):
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
