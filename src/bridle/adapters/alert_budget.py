@@ -9,7 +9,7 @@ and b, sp of the model's base at a rate of B/N,
 Guarantee: at most B alarms in every period, on every stream, in any batches: it is counted, not steered.
 Reference: bridle (this file).
 
->>> budget = make_budget(2.0, 5.0)
+>>> budget = BudgetLevel(2.0, 5.0)
 >>> state, alarms = budget.start(), []
 >>> for row, score in enumerate([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]):
 ...     alarm = 1.0 * budget.affords(state, 0.0) * (score > budget.threshold(state, 0.0))
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.adapters.levels import ETA, Model, ModelBase, ModelState, swing
+from bridle.adapters.levels import ETA, Model, ModelState, swing
 from bridle.ops import Flag, Scalar, maximum, minimum, where
 
 HIGHEST_SHARE = 0.5
@@ -48,8 +48,8 @@ class BudgetLevel(NamedTuple):
 
     at_most: float
     per: float | None
-    eta: float
-    base: ModelBase
+    eta: float = ETA
+    base: Model = Model()
 
     def start(self) -> BudgetState:
         return BudgetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, self.base.start())
@@ -98,8 +98,3 @@ class BudgetLevel(NamedTuple):
         base = self.base.look(now.base, score, 1.0 + 0.0 * score, where(score > now.base.at, 1.0, 0.0) - self.share(now), -1.0)
         spent = now.spent + alarm
         return now._replace(spent=spent, rows=now.rows + 1.0, most=maximum(now.most, spent), base=base)
-
-
-def make_budget(at_most: float, per: float | None, eta: float = ETA) -> BudgetLevel:
-    """The level for a budget."""
-    return BudgetLevel(at_most, per, eta, Model())

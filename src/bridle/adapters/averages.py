@@ -84,10 +84,9 @@ class AverageState(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """Limits on average, as many as `each` has entries; `damping` is kappa."""
+    """Limits on average, as many as `each` has entries."""
 
     each: Array
-    damping: Scalar
 
     def start(self) -> AverageState:
         """What is known before the first row."""
@@ -98,7 +97,7 @@ class Averages(NamedTuple):
         """What is known after a row, and the limits' pull in it; `counts` is 1 for each limit that speaks of the row, else 0."""
         counted = counts[:, None] * dg
         cost_slopes, slopes = state.cost_slopes + dot(df, df), state.slopes + (counted * counted).sum(axis=-1)
-        lam = ratio(ops.sqrt(cost_slopes), ops.sqrt(slopes)) * pos(state.multipliers.q + self.damping * state.near)
+        lam = ratio(ops.sqrt(cost_slopes), ops.sqrt(slopes)) * pos(state.multipliers.q + DAMPING * state.near)
         multipliers = state.multipliers.observed(g, counts)
         near = ratio(g * ops.sqrt(multipliers.counted), ops.sqrt(multipliers.squares))
         near = ops.where(counts > 0.0, maximum(minimum(near, 1.0), -1.0), state.near)
@@ -111,7 +110,7 @@ class Averages(NamedTuple):
 
 def averages(limits: int) -> Averages:
     """So many limits, held on average."""
-    return Averages(np.ones(validate.whole("limits", limits)), DAMPING)
+    return Averages(np.ones(validate.whole("limits", limits)))
 
 
 def average_excess(q: float, squares: float, counted: float) -> float:

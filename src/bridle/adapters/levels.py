@@ -41,7 +41,7 @@ A limit that reads no label counts a row at once, but the rows of a batch are de
 open, and worth nothing in O (`RateLevel.together`).
 
 The base, a running quantile of scores, and how far scores spread. A limit wants a share eps of the rows that it counts to be violations.
-`ModelBase` learns the score b at which that would be so from every row, before any label, weighed by the model's own probability that the
+`Model` learns the score b at which that would be so from every row, before any label, weighed by the model's own probability that the
 row counts; q is that probability, x the expected violation of the row at b less eps q:
 
     W <- W + q;   b <- b - sd sp max(.03, 3/sqrt(1 + W)) x;   mu, sp <- (mu, sp) + max(q/W, .01 q) (s - mu, |s - mu| - sp)
@@ -257,11 +257,8 @@ class ModelState(NamedTuple):
     spread: Spread
 
 
-class ModelBase(NamedTuple):
+class Model(NamedTuple):
     """The base that learns from every row, by the model's own probabilities."""
-
-    slowest: float
-    fastest: float
 
     def start(self) -> ModelState:
         return ModelState(0.0, NO_SPREAD)
@@ -271,7 +268,7 @@ class ModelBase(NamedTuple):
 
     def look(self, state: ModelState, score: Scalar, q: Scalar, excess: Scalar, sd: float) -> ModelState:
         """After a row was scored: it counts with probability q, and its expected violation at b, less what is allowed, is `excess`."""
-        step = maximum(self.slowest, self.fastest / sqrt(1.0 + state.spread.weight + q))
+        step = maximum(SLOWEST, FASTEST / sqrt(1.0 + state.spread.weight + q))
         return ModelState(state.at - sd * state.spread.size * step * excess, state.spread.learn(score, q))
 
     def settle(self, state: ModelState, score: Scalar, counted: Scalar, share: Scalar, sd: float) -> ModelState:
@@ -328,11 +325,6 @@ def _nearer(scores: Array, none: Array, at: Scalar, rank: Scalar) -> Scalar:
     return where(up, above, where(down, below, at))
 
 
-def Model(slowest: float = SLOWEST, fastest: float = FASTEST) -> ModelBase:
-    """The base by the model's own probabilities."""
-    return ModelBase(validate.positive("slowest", slowest), validate.positive("fastest", fastest))
-
-
 def Buffer(room: int = ROOM) -> BufferBase:
     """The base by the last `room` counted scores.
 
@@ -364,7 +356,7 @@ class RateLevel(NamedTuple):
 
     rate: CountedRate
     level: Level
-    base: ModelBase | BufferBase
+    base: Model | BufferBase
     yields: float
 
     @property
@@ -451,7 +443,7 @@ def make_rate_level(
     rate: CountedRate,
     share: float,
     eta: float = ETA,
-    base: ModelBase | BufferBase | None = None,
+    base: Model | BufferBase | None = None,
     several: bool = False,
     yields: bool = False,
 ) -> RateLevel:

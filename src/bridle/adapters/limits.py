@@ -40,7 +40,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
 import numpy as np
 
 from bridle import validate
-from bridle.adapters.alert_budget import BudgetLevel, make_budget
+from bridle.adapters.alert_budget import BudgetLevel
 from bridle.adapters.group_levels import ALL_ROWS, NEGATIVES, POSITIVES, GapKind, GapLevel, make_gap_level
 from bridle.adapters.levels import (
     ALERTS,
@@ -53,14 +53,13 @@ from bridle.adapters.levels import (
     BufferBase,
     CountedRate,
     Model,
-    ModelBase,
     RateLevel,
     make_rate_level,
 )
 from bridle.adapters.losses import LossOfClass, ScoreGap, SquaredWeights
 from bridle.core import InputError
 
-BASES: dict[str, Callable[[], ModelBase | BufferBase]] = {"model": Model, "buffer": Buffer}
+BASES: dict[str, Callable[[], Model | BufferBase]] = {"model": Model, "buffer": Buffer}
 """Where a threshold stands before the debt moves it."""
 
 LEAST_SHARE = 1e-6
@@ -122,8 +121,8 @@ def _base(name: str, value: object) -> str:
     return validate.one_of(name, value, BASES)
 
 
-def _period(name: str, value: object) -> object:
-    return value if value == "period" else validate.whole(name, value)
+def _period(name: str, value: object) -> int | str:
+    return "period" if value == "period" else validate.whole(name, value)
 
 
 Share = Annotated[float, _share]
@@ -328,12 +327,12 @@ class AlertBudget(Settings):
     """
 
     at_most: Annotated[float, _alarms]
-    per: Annotated[object, _period] = "period"
+    per: Annotated[int | str, _period] = "period"
     eta: Step = ETA
 
     def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[BudgetLevel, ...]:
         """The level that keeps it."""
-        return (make_budget(self.at_most, None if self.per == "period" else validate.number("per", self.per), self.eta),)
+        return (BudgetLevel(self.at_most, None if self.per == "period" else float(self.per), self.eta),)
 
 
 @dataclass(frozen=True, repr=False)

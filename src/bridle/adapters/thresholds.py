@@ -129,7 +129,6 @@ class Thresholds(NamedTuple):
     gaps: tuple[GapLevel, ...]
     places: tuple[float, ...]
     gaps_first: float
-    own: float
 
     def start(self) -> ThresholdsState:
         zero = Table(0.0, 0.0, 0.0, 0.0)
@@ -144,7 +143,7 @@ class Thresholds(NamedTuple):
             return wanted[0] if wanted else budgets[0][0].threshold(budgets[0][1], period), False
         low: Scalar = -inf
         high: Scalar = inf
-        th: Scalar = self.own
+        th: Scalar = OWN
         for level, value in zip(reversed(self.rates), reversed(wanted), strict=True):
             below = level.rate.sd > 0.0
             low, high = where(below, low, maximum(low, value)), where(below, minimum(high, value), high)
@@ -284,7 +283,7 @@ class Thresholds(NamedTuple):
             last = period
 
 
-def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequence[object] = (0, 1), own: float = OWN) -> Thresholds:
+def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequence[object] = (0, 1)) -> Thresholds:
     """All limits on rates of one model, of which the one at `priority` is tracked where not all of them can be had."""
     given = list(limits)
     if given and not 0 <= validate.whole("priority", priority, 0) < len(given):
@@ -313,7 +312,6 @@ def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequen
         tuple(level for _, level in gaps),
         places,
         float(gap_first),
-        validate.number("own", own),
     )
 
 
@@ -324,7 +322,7 @@ def safe(threshold: Scalar) -> Flag:
 
 def finite(threshold: Scalar) -> Scalar:
     """A threshold, and 0 for an infinite one."""
-    return where(safe(threshold), 0.0 * OWN, threshold)
+    return where(safe(threshold), 0.0, threshold)
 
 
 def columns(count: int, *given: Array | None) -> list[Array]:
