@@ -204,15 +204,11 @@ class ClassModel:
         """Decide about one row, which is counted from now on, and learned from when its class comes."""
         self.open.demand_room()
         scores = self.scores(row[None])
-        of, when = (None if one is None else np.array([one]) for one in (group, period))
-        alarms = self.alarms(scores, of, when)
-        place = int(self.places(scores, alarms)[0])
-        judged = self._judged
-        alarm = place == judged
-        seen = None if self.judge is None else self.judge.look(float(self._own(scores)[0]), group, period, 1.0 * alarm)
+        seen = self.decided(scores, *(None if one is None else np.array([one]) for one in (group, period)))
+        place = int(self.places(scores, np.array([one.alarm > 0.0 for one in seen]) if seen else None)[0])
         self._note(period)
-        number = self.open.add(OpenRow(seen, group))
-        return RowTicket(number, alarm, float(self.probabilities(scores)[0, judged]), self.classes[place])
+        number = self.open.add(OpenRow(seen[0] if seen else None, group))
+        return RowTicket(number, place == self._judged, float(self.probabilities(scores)[0, self._judged]), self.classes[place])
 
     def forget(self, ticket: object) -> None:
         """A row whose class will never be known is not waited for any longer."""
@@ -238,12 +234,12 @@ class ClassModel:
         if ticket is not None:
             self.open.close(number)
 
-    def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> Seen | None:
-        """Count rows that are all decided as the levels stand, before their classes are known; None where no limit is on rates."""
+    def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> list[Seen]:
+        """Count rows that are all decided as the levels stand, before their classes are known; none where no limit is on rates."""
         if self.judge is None:
-            return None
+            return []
         self.check(len(scores), groups, periods)
-        return records.stack(self.judge.decide(self._own(scores), *columns(len(scores), groups, periods)))
+        return self.judge.decide(self._own(scores), *columns(len(scores), groups, periods))
 
     def learn_table(self, table: LabelledRow, engine: str) -> None:
         """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.

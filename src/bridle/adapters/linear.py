@@ -250,13 +250,6 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         assert self.rules.thresholds is not None
         return self.rules.thresholds
 
-    def look(self, score: float, group: float | None, period: float | None, alarm: float) -> Seen:
-        """Count a row that was decided, before its class is known."""
-        held = self.held
-        levels, seen = self.thresholds.look(held.levels, score, known(group), known(period), alarm)
-        self._held = held._replace(levels=levels)
-        return seen
-
     def decide(self, scores: Array, groups: Array, periods: Array) -> list[Seen]:
         """Count rows that are all decided by the same level, before their classes are known."""
         held = self.held

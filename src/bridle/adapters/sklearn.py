@@ -305,7 +305,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         if tickets is not None:
             (numbers, seen, of), when = self.model_.open.answered(tickets, count), None
         elif together and count > 1:
-            seen = self.model_.decided(self._scores(X), of, when)
+            decided = self.model_.decided(self._scores(X), of, when)
+            seen = records.stack(decided) if decided else None
         else:
             self.model_.check(count, of, when)
         table = LabelledRow(np.zeros((count, 0)), places.astype(float), weights, of, when, seen)

@@ -66,6 +66,9 @@ __all__ = [
 ONE_PASS = {"form": "value", "halfspace": False}
 """The form of `anytime` that needs one backward pass a step, and no halfspaces: those of a network's constraint hold nothing for sure."""
 
+TOTALS = ("rounds", "cost", "violations", "_limits", "_names", "_tally")
+"""What is pickled of every optimiser beside what torch's have."""
+
 REACTION = 0.01
 """V times the diameter and the first cost gradient's length, where nothing is given: tried out on a small network, no theory."""
 
@@ -333,13 +336,12 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
         self.param_groups = [OwnGroup(group) for group in self.param_groups]
 
     def __getstate__(self) -> dict[str, Any]:
-        totals = ("rounds", "cost", "violations", "_limits", "_names", "_tally")
-        own = ("policy", *totals, "_joined", "_domain", "_tuned", "_record", "_state")
+        own = ("policy", *TOTALS, "_joined", "_domain", "_tuned", "_record", "_state")
         return {**super().__getstate__(), **{name: vars(self)[name] for name in own}}
 
 
-OWN = ("wrapped", "rounds", "cost", "violations", "_limits", "_names", "_tally", "_duals", "_pending")
-"""What is pickled beside what torch's optimisers have."""
+OWN = ("wrapped", *TOTALS, "_duals", "_pending")
+"""What is pickled of a wrapped one."""
 
 SHARED = tuple(f"_optimizer_{kind}state_dict_{when}_hooks" for kind in ("", "load_") for when in ("pre", "post"))
 """Hooks around saving and loading: there is one state to save, so both optimisers have them in common."""
