@@ -113,7 +113,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python tools/any_share.py --at-most 0.03
+	$(BIN)/python tools/any_share.py
 
 # The mutants that have a name come first, since they take a minute. What is known from the last run is not tried again.
 mutants: $(VENV)/.test
