@@ -61,9 +61,7 @@ def test_a_session_keeps_a_part_of_the_same_sums():
         np.testing.assert_array_equal(session.signed, game.soft[t])
 
 
-def test_unknown_values_stay_unknown_and_new_constraints_begin_at_zero():
-    totals = RunningTotals(1.0, np.ones(1), None).add(0.5, np.array([-2.0]))
-    assert (totals.cost, totals.hard.tolist(), totals.signed) == (1.5, [1.0], None)
+def test_new_constraints_begin_at_zero():
     wide = RunningTotals(1.0, np.ones(1), np.array([-1.0])).padded(3)
     assert (wide.hard.tolist(), wide.signed.tolist()) == ([1.0, 0.0, 0.0], [-1.0, 0.0, 0.0])
     assert wide.padded(2) is wide

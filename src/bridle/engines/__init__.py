@@ -39,8 +39,7 @@ class Engine(Protocol):
         """Play rounds of one run.
 
         With ``Collect.TOTALS`` the policy is one that sums, and its sums after each of the rounds `marks` are returned; the Python engine
-        leaves that
-        to the others.
+        leaves that to the others.
 
         Parameters
         ----------
@@ -52,11 +51,6 @@ class Engine(Protocol):
             What to return of each round.
         marks : Marks, optional
             After which rounds sums are wanted, counted from 1.
-
-        Returns
-        -------
-        tuple of (state, state, Block)
-            The policy's state, the adversary's, and what `collect` asks for.
         """
         ...
 
@@ -74,6 +68,8 @@ class PlaysManyRuns(Protocol):
     def advance_many(self, batch: RunBatch, rounds: int, collect: Collect, marks: Marks | None = None, /) -> tuple[object, object, Block]:
         """`Engine.advance` for every run of a batch.
 
+        Returns the policies' states, the adversaries', and what `collect` asks for.
+
         Parameters
         ----------
         batch : RunBatch
@@ -84,11 +80,6 @@ class PlaysManyRuns(Protocol):
             What to return of each round.
         marks : Marks, optional
             After which rounds sums are wanted, counted from 1.
-
-        Returns
-        -------
-        tuple of (state, state, Block)
-            The policies' states, the adversaries', and what `collect` asks for.
         """
         ...
 
@@ -129,11 +120,6 @@ class CompilesSteps(Protocol):
             Numbers above this are refused.
         ring : tuple, optional
             A buffer that the step writes around.
-
-        Returns
-        -------
-        tuple of (callable, int)
-            The function, and how long the array is.
         """
         ...
 
@@ -151,6 +137,8 @@ class Differentiates(Protocol):
     def value_and_gradient(self, name: str, function: Callable[[Array], object], x: Array, /) -> tuple[float, Array]:
         """The value of a function, and its gradient.
 
+        Returns the value, and the gradient of shape (d,).
+
         Parameters
         ----------
         name : str
@@ -159,11 +147,6 @@ class Differentiates(Protocol):
             The function.
         x : array of shape (d,)
             Where.
-
-        Returns
-        -------
-        tuple of (float, array)
-            The value, and the gradient of shape (d,).
         """
         ...
 
@@ -171,6 +154,8 @@ class Differentiates(Protocol):
 def check_name(name: object, known: Collection[str] = ENGINES) -> None:
     """Refuse what is not the name of one of these engines.
 
+    Examples
+    --------
     >>> check_name("cuda")
     Traceback (most recent call last):
     ...
@@ -188,16 +173,6 @@ def load(name: str) -> Engine:
     ----------
     name : {"python", "jax", "numba"}
         Which one.
-
-    Returns
-    -------
-    Engine
-        The engine.
-
-    Raises
-    ------
-    InputError
-        The name is unknown, or the engine's packages are not installed; the message says what to install.
 
     Examples
     --------

@@ -58,16 +58,6 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
     engine : {"numba", "jax"}, default "numba"
         For "numba" it is the function that is compiled, for "jax" the traced equations.
 
-    Returns
-    -------
-    str
-        The source.
-
-    Raises
-    ------
-    InputError
-        The engine is "python", which makes no source, or its packages are not installed.
-
     Examples
     --------
     >>> import bridle

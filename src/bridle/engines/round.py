@@ -164,11 +164,6 @@ def block_length(dim: int) -> int:
     dim : int
         How many coordinates an action has, 1 or above.
 
-    Returns
-    -------
-    int
-        In rounds.
-
     Examples
     --------
     >>> block_length(10) >= block_length(1000) >= 1
