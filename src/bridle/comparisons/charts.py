@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import cast
+
+import numpy as np
 
 from bridle.comparisons import analysis
 from bridle.comparisons.analysis import band, power_law
@@ -114,10 +115,9 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
             continue
         each = [(number_of(run, "ccv"), number_of(run, lost)) for run in runs[row["label"]]]
         seeds = [(ccv, regret) for ccv, regret in each if ccv is not None and regret is not None]
-        low, _, high = analysis.quantiles(regret for _, regret in seeds)
+        low, high = np.quantile([regret for _, regret in seeds], [analysis.LOW, analysis.HIGH]).tolist()
         points.append(Point(
-            places[row["label"]], row["label"], row["ccv"], median, _band_of(row, "ccv"), (cast(float, low), cast(float, high)), seeds,
-            cast(int, row["rank"]), row["pareto"],
+            places[row["label"]], row["label"], row["ccv"], median, _band_of(row, "ccv"), (low, high), seeds, row["rank"], row["pareto"],
         ))  # fmt: skip
     caption = (
         f"Final {name} against final CCV of each policy, with its rank: the lower left is best. Both axes count rounds of the worst kind, "
@@ -159,7 +159,7 @@ def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str
 
 def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
     """The band of a fact over seeds; there is one where there is a median."""
-    return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
+    return row[f"{name}_low"], row[f"{name}_high"]
 
 
 def _vanishes(t: float, value: float | None) -> bool:

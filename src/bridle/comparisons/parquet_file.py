@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import cast
 
 from bridle import storage, validate
 from bridle.comparisons.rows import COLUMNS, GameRow
@@ -42,4 +41,5 @@ def read_parquet(path: str | PathLike[str]) -> list[GameRow]:
     missing = [name for name in COLUMNS if name not in table.column_names]
     if missing:
         raise InputError(f"cannot read {place}: it has no column {missing[0]}, so it is not a comparison of this version of bridle")
-    return cast("list[GameRow]", table.select(list(COLUMNS)).to_pylist())
+    rows: list[GameRow] = table.select(list(COLUMNS)).to_pylist()
+    return rows
