@@ -250,7 +250,7 @@ def rate_notes(rows: Iterable[GameRow]) -> list[str]:
     games = [row for row in rows if row.get("rates_asked")]
     for (problem, horizon, label), runs in grouped(games, lambda row: (problem_of(row), horizon_of(row), label_of(row))).items():
         many = len(runs[0]["rates_asked"])
-        medians = [[_median(finite(row[name][i]) for row in runs) for name in RATES] for i in range(many)]
+        medians = [[quantiles(row[name][i] for row in runs)[1] for name in RATES] for i in range(many)]
         each = [rate_sentence(f"limit {i}" if many > 1 else "the limit", *shares) for i, shares in enumerate(medians)]
         notes.append(f"{label} on {problem}, T = {horizon:,}: {'; '.join(each)}")
     return notes
@@ -271,8 +271,3 @@ def rate_sentence(limit: str, asked: float | None, measured: float | None, prove
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100.0 * share:.3g} %"
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None

@@ -67,7 +67,7 @@ from bridle.policies.anytime_forms import (
     remembered,
     slots_for,
 )
-from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, unmet
+from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting, Variant
 from bridle.policies.memories import Memories, memories, memories_bound
 from bridle.policies.registry import Through, registered
@@ -504,7 +504,7 @@ def anytime(
     slots = slots_for(halfspace, cuts, bool(moving))
     record = Anytime(
         domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
-        None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
+        told("V", V, None), r, told("modulus", modulus, None),
         slots,
     )  # fmt: skip
     if window is None:

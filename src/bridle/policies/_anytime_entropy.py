@@ -46,7 +46,7 @@ from bridle.learners.base import over_groups
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Flag, Scalar, along, dot, exp, minimum, pos, ratio, scalar, where, worst
 from bridle.policies.anytime_forms import SLACK, STEEPEST, TOUCH, missed_alarm, remembered, slots_for
-from bridle.policies.common import at_least, flat, most_behind, unmet
+from bridle.policies.common import at_least, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -361,6 +361,6 @@ def anytime_entropy(
     if constraints is not None:
         validate.whole("constraints", constraints)
     slots = slots_for(halfspace, cuts)
-    record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), None if V is None else validate.setting("V", V), slots)
-    rate = 0.5 / record.spread if lam is None else validate.setting("lam", lam)
+    record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), told("V", V, None), slots)
+    rate = told("lam", lam, 0.5 / record.spread)
     return record._replace(potential=ExponentialPotential(rate))

@@ -77,7 +77,7 @@ from bridle.domains.half_space_cut import sweep
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, remembered, slots_for
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, unmet
+from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -307,7 +307,7 @@ def optimistic(
         validate.whole("constraints", constraints)
     validate.one_of("hint", hint, HINTS)
     D = diameter_of(domain, diameter)
-    potential, weight = ExponentialPotential(RATE / D), None if V is None else validate.setting("V", V)
+    potential, weight = ExponentialPotential(RATE / D), told("V", V, None)
     return Optimistic(
         domain, potential, D, np.maximum(D, domain.diameter()), weight, 1.0 if hint == "last" else None, slots_for(halfspace, cuts)
     )

@@ -43,6 +43,7 @@ from bridle.policies.common import (
     over_moduli,
     powers,
     rounds_by_modulus,
+    told,
     unmet,
 )
 from bridle.policies.entry import Configuration, Setting
@@ -186,7 +187,7 @@ def yuan2018(
     """
     T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
     D, b = diameter_of(domain, diameter), fraction("exponent", exponent)
-    eta = D / (G * (k + 1.0) ** 0.5 * T**b) if step is None else validate.setting("step", step)
+    eta = told("step", step, D / (G * (k + 1.0) ** 0.5 * T**b))
     return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, None, np.ones(k))
 
 
