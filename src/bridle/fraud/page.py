@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from bridle import engines, storage, validate
 from bridle.comparisons.html_page import fact_list, figure, render_page, section, write_page
-from bridle.core import InputError
-from bridle.fraud import Facts
+from bridle.core import InputError, Interrupted, Unavailable
+from bridle.fraud import Facts, FraudProgress
+from bridle.fraud.baselines import RowProgress
 from bridle.showing import svg
 from bridle.showing.marks import Chart
 from bridle.showing.tables import TextTable, page_table
@@ -102,6 +103,40 @@ def kept(path: Path) -> Facts | None:
     except (ValueError, TypeError):
         return None
     return facts
+
+
+class Job(NamedTuple):
+    """A part of the experiment: what its file is called, a digest of all that its result depends on, and what plays it."""
+
+    stem: str
+    key: str
+    play: Callable[[RowProgress], Facts]
+
+
+def each_result(
+    jobs: Mapping[str, Job], out: Path, what: str, typed: str, progress: FraudProgress | None
+) -> tuple[dict[str, Facts], list[str], int]:
+    """What comes of every job, kept by an earlier run or played now; who could not take part, and why; how many were there already."""
+    files = {name: out / "seeds" / f"{job.stem}-{job.key[:16]}.json" for name, job in jobs.items()}
+    results = {name: facts for name, file in files.items() if (facts := kept(file)) is not None}
+    left, missing = [name for name in jobs if name not in results], []
+    try:
+        for n, name in enumerate(left):
+
+            def tell(at: int, total: int, n: int = n, name: str = name) -> None:
+                if progress is not None:
+                    progress(n + at / total, len(left), f"{name}, {n + 1} of {len(left)}")
+
+            try:
+                results[name] = jobs[name].play(tell)
+            except Unavailable as why:
+                missing.append(f"{name}: {why}")
+            else:
+                keep(files[name], results[name])
+    except KeyboardInterrupt:
+        done = f"{len(results)} of {len(jobs)} {what} are done and kept in {out}"
+        raise Interrupted(f"interrupted; {done}; to go on: {typed}") from None
+    return {name: results[name] for name in jobs if name in results}, missing, len(jobs) - len(left)
 
 
 def sentence(note: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy as np
 import bridle
 from bridle import storage, validate
 from bridle.comparisons.keys import digest, fingerprint, hash_file
-from bridle.core import InputError, Interrupted
+from bridle.core import InputError
 from bridle.data import load
 from bridle.fraud import Facts, FraudProgress, Options, Outcome, figures, page, paper_model
-from bridle.fraud.page import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
+from bridle.fraud.page import Job, check_packages, choose_engine, each_result, results_folder, sentence, write_json
 from bridle.fraud.paper_model import POINT_COLUMNS, PaperRows
 from bridle.showing import seed_range
 from bridle.showing.marks import Chart
@@ -97,32 +98,13 @@ def _play(
     data = hashlib.sha256(rows.features.tobytes() + rows.fraud.tobytes()).hexdigest()
     sources = [fingerprint(), hash_file(paper_model.__file__)]
     question = {"sources": sources, "data": data, "variant": variant, "lambdas": lambdas, "engine": engine}
-    keys = {seed: digest({**question, "seed": seed}) for seed in seeds}
-    files = {seed: out / "seeds" / f"{variant}-{seed}.json" for seed in seeds}
-    results = {seed: _earlier_result(files[seed], keys[seed]) for seed in seeds}
-    missing = [seed for seed, result in results.items() if result is None]
-    there, rounds = len(seeds) - len(missing), len(rows.fraud)
-    try:
-        for n, seed in enumerate(missing):
 
-            def tell(at: int, _total: int, n: int = n, seed: int = seed) -> None:
-                if progress is not None:
-                    progress(n * rounds + at, len(missing) * rounds, f"seed {seed}, {n + 1} of {len(missing)}")
+    def job(seed: int) -> Job:
+        play = partial(paper_model.play_seed, rows, variant, lambdas, seed, engine)
+        return Job(f"{variant}-{seed}", digest({**question, "seed": seed}), play)
 
-            result = paper_model.play_seed(rows, variant, lambdas, seed, engine, tell)
-            keep(files[seed], {"key": keys[seed], "found": result})
-            results[seed] = result
-    except KeyboardInterrupt:
-        done = sum(result is not None for result in results.values())
-        raise Interrupted(f"interrupted; {done} of {len(seeds)} seeds are done and kept in {out}; to go on: {typed}") from None
-    return [result for result in results.values() if result is not None], there
-
-
-def _earlier_result(path: Path, key: str) -> Facts | None:
-    """What an earlier run has left of a seed, if it is whole and answers the same question."""
-    entry = kept(path) or {}
-    found = entry.get("found")
-    return found if entry.get("key") == key and isinstance(found, dict) else None
+    results, _, there = each_result({f"seed {seed}": job(seed) for seed in seeds}, out, "seeds", typed, progress)
+    return list(results.values()), there
 
 
 # --- what came of it -------------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,11 +15,11 @@ import bridle
 from bridle import validate
 from bridle.adapters import scaling
 from bridle.comparisons.keys import digest, fingerprint, hash_file
-from bridle.core import InputError, Interrupted, Unavailable
+from bridle.core import InputError
 from bridle.fraud import Facts, FraudProgress, Options, Outcome, baselines, page, scores, stream_model
 from bridle.fraud.baselines import RowProgress
 from bridle.fraud.figures import stream_charts, write_figures
-from bridle.fraud.page import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
+from bridle.fraud.page import Job, check_packages, choose_engine, each_result, results_folder, sentence, write_json
 from bridle.fraud.stream_model import Contestant, Setting, StreamRows
 from bridle.showing.tables import TextTable
 
@@ -138,30 +139,14 @@ def _play(
     """What came of every contestant, and who could not take part."""
     data = hashlib.sha256(rows.raw.tobytes() + rows.fraud.tobytes()).hexdigest()
     sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream_model, scores, baselines, scaling))]
-    done: list[Facts] = []
-    missing: list[str] = []
-    try:
-        for n, (name, (about, scorer)) in enumerate(everyone.items()):
-            key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
-            file = out / "seeds" / f"stream-{key[:16]}.json"
-            if (earlier := kept(file)) is not None:
-                done.append(earlier)
-                continue
 
-            def tell(at: int, total: int, n: int = n, name: str = name) -> None:
-                if progress is not None:
-                    progress(n + at / total, len(everyone), name)
+    def job(name: str, about: str, scorer: Scorer) -> Job:
+        key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
+        return Job("stream", key, partial(_contest, rows, name, about, scorer))
 
-            try:
-                line = _contest(rows, name, about, scorer, tell)
-            except Unavailable as why:
-                missing.append(f"{name}: {why}")
-                continue
-            keep(file, line)
-            done.append(line)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {typed}") from None
-    return done, missing
+    jobs = {name: job(name, about, scorer) for name, (about, scorer) in everyone.items()}
+    results, missing, _ = each_result(jobs, out, "contestants", typed, progress)
+    return list(results.values()), missing
 
 
 def _contest(rows: StreamRows, name: str, about: str, scorer: Scorer, progress: RowProgress) -> Facts:
