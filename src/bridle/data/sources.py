@@ -23,7 +23,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bridle import storage
 from bridle.core import InputError, Unavailable
@@ -59,19 +59,6 @@ class Unreachable(Unavailable):
     >>> issubclass(Unreachable, InputError)
     True
     """
-
-
-class Source(Protocol):
-    """Where a raw file comes from; its text is its name."""
-
-    @property
-    def by_hand(self) -> str:
-        """How a user gets the file without bridle."""
-        ...
-
-    def deliver(self, into: Path, progress: Progress | None = None) -> Path:
-        """The file, put into the folder."""
-        ...
 
 
 class Wheel(NamedTuple):
@@ -177,6 +164,10 @@ class Arff(NamedTuple):
         except (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, TimeoutError, ConnectionError) as error:
             raise Failed(f"it cannot be reached ({getattr(error, 'reason', error)})", offline=True) from None
         return target
+
+
+Source: TypeAlias = Wheel | Arff
+"""Where a raw file comes from; its text is its name."""
 
 
 def _bytes(folder: Path) -> int:

@@ -64,6 +64,7 @@ from bridle.policies.anytime_forms import (
     inverse_weight,
     linearised,
     missed_alarm,
+    none_kept,
     remembered,
     slots_for,
 )
@@ -124,11 +125,8 @@ class Anytime(NamedTuple):
     def init(self, x1: Array) -> AnytimeState:
         zero = scalar(x1)
         H = None if self.modulus is None else zero
-        state = AnytimeState(x1, zero, zero, H, zero if self.V is None else self.V + zero, zero, None, None, None, zero, zero)
-        if self.slots is None:
-            return state
-        b = ops.vector(x1, self.slots)
-        return state._replace(A=b[..., None] * x1[..., None, :], b=b, slot=zero)
+        V, kept = zero if self.V is None else self.V + zero, none_kept(x1, self.slots)
+        return AnytimeState(x1, zero, zero, H, V, zero, *kept, zero, zero)
 
     def decide(self, state: AnytimeState) -> Array:
         return state.x

@@ -23,7 +23,7 @@ True
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -57,19 +57,6 @@ class PenaltyState(NamedTuple):
     t: Scalar
 
 
-class Penalty(Protocol):
-    """What `penalty_bound` reads of a record."""
-
-    @property
-    def step(self) -> Scalar: ...
-    @property
-    def decay(self) -> Scalar: ...
-    @property
-    def sigma(self) -> Scalar: ...
-    @property
-    def modulus(self) -> Scalar | None: ...
-
-
 class PenaltyEach(NamedTuple):
     """x_{t+1} = P_X(x_t - eta_t (grad f_t + sum_i h_i dh_i / (sigma eta_t))), eta_t = step / t^decay.
 
@@ -96,7 +83,7 @@ class PenaltyEach(NamedTuple):
         return PenaltyState(self.domain.project(state.x - eta * (feedback.df + combine(multipliers, feedback.dg))), t)
 
 
-def penalty_bound(record: Penalty, constants: Constants, t: float, k: int) -> Bound:
+def penalty_bound(record: Any, constants: Constants, t: float, k: int) -> Bound:
     """Any step eta_s = step / s^c (0 <= c < 1; c = 1 and step = 1/H for strongly convex costs) and sigma > (k+1) G^2 / 2, for every t.
 
     Write m = (k+1) G^2 / 2, so that |grad f + sum lam_i dh_i|^2 <= 2m (1 + sum lam_i^2), and a = 1 - m/sigma. One projected step and
