@@ -187,7 +187,7 @@ def draw(path: Path) -> None:
     """A fortnight of demand and capacity; and the share of short slots so far, beside what was asked and what is proved."""
     from matplotlib.figure import Figure
 
-    from bridle.comparisons.static_figures import save_figure
+    from bridle.comparisons.plots import save_figure
     from bridle.policies.levels import most_violations
     from bridle.showing.figures import SETTINGS, require_matplotlib
 

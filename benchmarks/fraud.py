@@ -13,6 +13,7 @@ import platform
 import statistics
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -101,7 +102,7 @@ def measure(rows: paper_model.PaperRows) -> dict[str, object]:
     }  # fmt: skip
 
 
-def summary(found: list[paper_model.SeedResult], lambdas: list[float]) -> dict[str, object]:
+def summary(found: list[dict[str, Any]], lambdas: list[float]) -> dict[str, object]:
     """Areas of every seed, and means over seeds at some of the lambdas."""
     chosen = sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, 7)})
     lines = []

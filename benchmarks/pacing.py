@@ -72,7 +72,7 @@ def draw(path: Path) -> None:
     """Money spent in one period by the pacer, and by who bids what it is worth; and periods: what the pacer certified, and what it won."""
     from matplotlib.figure import Figure
 
-    from bridle.comparisons.static_figures import save_figure
+    from bridle.comparisons.plots import save_figure
     from bridle.showing.figures import SETTINGS, require_matplotlib
 
     stream = recorded("daily", size(20_000, 300), JUDGED_ON["seeds"][0])

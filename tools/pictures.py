@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import bridle
-from bridle.comparisons.static_figures import save_figure
+from bridle.comparisons.plots import save_figure
 from bridle.showing.figures import SETTINGS, require_matplotlib
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

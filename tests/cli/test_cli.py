@@ -16,7 +16,7 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.cli import output
-from bridle.cli.full import sentences
+from bridle.cli.listing import sentences
 from bridle.comparisons import tables
 from bridle.engines import ENGINES
 from bridle.functions import AffineFunction

@@ -60,9 +60,7 @@ def test_regret_below_zero_is_said_and_gets_a_signed_axis():
     assert chart.y.scale == "symlog"
     assert chart.y.threshold == 1.0  # two decades below the power of ten of the largest, 200
     assert chart.notes == [
-        "At or below zero at the end, bought with violation, or measured against a weak fixed action: "
-        "below in every round; fine from round 4 on; "
-        "good from round 8 on."
+        "At or below zero at the end, bought with violation, or measured against a weak fixed action: good, fine, below."
     ]
     assert chart_of(rows[2:3], "regret").y.scale == "log"
     assert chart_of(rows[2:3], "regret").notes == []
@@ -72,7 +70,7 @@ def test_no_violation_is_said_and_the_axis_stays_logarithmic():
     rows = [game("clean", lambda t: t, lambda t: 1e-15 * t), game("other", lambda t: t, np.sqrt)]
     chart = chart_of(rows, "ccv")
     assert chart.y.scale == "log"
-    assert chart.notes == ["At zero at the end, no violation but rounding: clean in every round."]
+    assert chart.notes == ["At zero at the end, no violation but rounding: clean."]
     assert [line.law is None for line in chart.marks] == [True, False]
     assert chart_of([game("clean", lambda t: t, lambda t: 0.0)], "ccv").y.scale == "linear"
 

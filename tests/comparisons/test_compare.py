@@ -22,7 +22,7 @@ from bridle.comparisons import executors, task_queue
 from bridle.comparisons import run as compare
 from bridle.comparisons.cell import Cell
 from bridle.comparisons.executors import executor
-from bridle.comparisons.rows import COLUMNS, FACTS, general_reason_of, reason_of
+from bridle.comparisons.rows import COLUMNS, FACT_COLUMNS, general_reason_of, reason_of
 from bridle.comparisons.spec import grid
 from bridle.comparisons.store import Store
 from bridle.core import DoesNotApply, InputError, Unavailable
@@ -73,7 +73,7 @@ def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
     problem = bridle.problem(row["problem"], horizon=row["horizon"], seed=row["seed"])
     trace = bridle.play(bridle.policy_for(row["policy"], problem), problem)
     facts = summary(trace)
-    same = [name for name in FACTS if name not in (*TIMES, "measures")]
+    same = [name for name in FACT_COLUMNS if name not in (*TIMES, "measures")]
     assert {name: row[name] for name in same} == {name: facts[name] for name in same}
     assert json.loads(row["measures"] or "{}") == facts["measures"]
     rounds, regrets = metrics.regret_curve(trace)
@@ -96,8 +96,8 @@ def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
 
 def test_every_fact_of_a_row_is_one_of_the_game_s(whole):
     problem = bridle.problem("fixed", horizon=20)
-    assert set(FACTS) <= set(summary(bridle.play(bridle.policy_for("ogd", problem), problem)))
-    assert {bound for _, bound in BOUNDED} <= set(FACTS)
+    assert set(FACT_COLUMNS) <= set(summary(bridle.play(bridle.policy_for("ogd", problem), problem)))
+    assert {bound for _, bound in BOUNDED} <= set(FACT_COLUMNS)
 
 
 def test_rows_are_plain_json_with_every_column(whole):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.comparisons import Comparison, plots, static_figures
+from bridle.comparisons import Comparison, plots
 from bridle.showing import figures
 from helpers import comparison_rows
 
@@ -143,7 +143,7 @@ def test_a_pdf_has_fonts_that_journals_take(tmp_path, width):
 @pytest.mark.slow
 def test_all_figures_as_pdf_have_such_fonts_and_are_the_same_every_time(tmp_path):
     rows = Comparison([row for row in swept() if row["policy"] == "ogd"])
-    first, second = (static_figures.write_figures(rows, tmp_path / name, ("pdf",)) for name in "ab")
+    first, second = (plots.write_figures(rows, tmp_path / name, ("pdf",)) for name in "ab")
     assert [path.name for path in first] == [f"fixed-T100-{kind}.pdf" for kind in ("curves", "tradeoff", "pace")]
     assert all(fonts_of(path.read_bytes()) == {"Type0", "CIDFontType2"} for path in first)
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]

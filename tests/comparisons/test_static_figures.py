@@ -10,7 +10,7 @@ import matplotlib.image
 import pytest
 
 import bridle
-from bridle.comparisons import charts, static_figures
+from bridle.comparisons import charts, plots
 from bridle.showing import figures
 from helpers import comparison_rows
 
@@ -20,7 +20,7 @@ NASTY = "_<&>\"' $x^2_ ../../etc \\frac ü≤😀"
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    return static_figures.write_figures(ROWS, tmp_path_factory.mktemp("figures") / "new" / "folder")
+    return plots.write_figures(ROWS, tmp_path_factory.mktemp("figures") / "new" / "folder")
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_they_are_pictures(written):
 
 def test_they_are_the_same_every_time(written, tmp_path):
     """Also after others were drawn, and in another folder."""
-    again = static_figures.write_figures([row for row in ROWS if row["horizon"] == 300], tmp_path)
+    again = plots.write_figures([row for row in ROWS if row["horizon"] == 300], tmp_path)
     same = {path.name: path for path in written}
     assert len(again) == 6
     for path in again:
@@ -79,7 +79,7 @@ def test_labels_are_shown_as_they_are_and_file_names_are_safe(tmp_path):
         row | {"problem": NASTY, "problem_label": NASTY, "label": NASTY} for row in ROWS if row["label"] == "ogd" and row["horizon"] == 100
     ]
     rows += [row | {"problem_label": NASTY + "!"} for row in rows]
-    paths = static_figures.write_figures(rows, tmp_path)
+    paths = plots.write_figures(rows, tmp_path)
     assert len(set(paths)) == len(paths) == 12
     assert {path.parent for path in paths} == {tmp_path}
     assert all(re.fullmatch(r"[a-zA-Z0-9=._-]+", path.name) for path in paths)
@@ -97,19 +97,19 @@ def test_a_figure_without_numbers_says_so():
 def test_policies_that_never_violate_make_figures(tmp_path):
     rows = [row | {"ccv": 1e-14, "curve_ccv": [1e-16] * len(row["curve_rounds"])} for row in ROWS if row["label"] == "guo2022"]
     rows = [row | {"ccv_bound": None, "curve_ccv_bound": None} for row in rows]
-    assert len(static_figures.write_figures(rows, tmp_path)) == 14
+    assert len(plots.write_figures(rows, tmp_path)) == 14
 
 
 def test_no_rows_and_no_folder_are_refused(tmp_path):
     with pytest.raises(bridle.InputError, match="rows must hold at least one game"):
-        static_figures.write_figures([], tmp_path / "none")
+        plots.write_figures([], tmp_path / "none")
     assert not (tmp_path / "none").exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(bridle.InputError, match=r"cannot write to folder .*file: File exists"):
-        static_figures.write_figures(ROWS, tmp_path / "file")
+        plots.write_figures(ROWS, tmp_path / "file")
 
 
 def test_without_matplotlib_it_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(bridle.InputError, match=re.escape("need the package matplotlib: pip install 'bridle-oco[report]'")):
-        static_figures.write_figures(ROWS, tmp_path)
+        plots.write_figures(ROWS, tmp_path)

@@ -21,7 +21,7 @@ import pytest
 
 from bridle import cli, data, storage
 from bridle.core import InputError
-from bridle.data import cache, catalogue, parsers, sources
+from bridle.data import catalogue, parsers, sources
 from bridle.data.sources import Arff, Failed, Wheel
 from helpers.instances import PROGRAM, real
 
@@ -235,7 +235,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize(
-    "where", ["bridle.data.sources.shutil.copyfileobj", "os.fsync", "os.replace", "bridle.data.cache.tempfile.mkdtemp"]
+    "where", ["bridle.data.sources.shutil.copyfileobj", "os.fsync", "os.replace", "bridle.data.sources.tempfile.mkdtemp"]
 )
 def test_a_full_disk_keeps_nothing(store, monkeypatch, where):
     def full(*_, **__):
@@ -447,7 +447,7 @@ def test_the_cache_is_where_the_system_keeps_caches(monkeypatch, platform, given
 def test_without_a_home_the_user_is_told_what_to_set(monkeypatch):
     monkeypatch.delenv("BRIDLE_DATA", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(cache.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
+    monkeypatch.setattr(sources.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
     with refused("there is no home folder to keep data in: set BRIDLE_DATA to a folder"):
         data.facts("djia")
 

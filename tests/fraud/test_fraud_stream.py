@@ -123,7 +123,7 @@ def test_an_interruption_keeps_who_is_done(run, small, tmp_path, monkeypatch):
     monkeypatch.setattr(baselines, "river_scores", stopped)
     status, out, err = run("fraud", "--protocol", "stream", "--out", str(tmp_path), "--engine", "python")
     assert (status, out) == (130, "")
-    assert f"11 of 22 are done and kept in {tmp_path}" in err
+    assert f"11 of 22 contestants are done and kept in {tmp_path}" in err
 
 
 @pytest.mark.slow

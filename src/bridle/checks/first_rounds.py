@@ -10,7 +10,7 @@ from bridle.checks.case import PolicyCase, gentle_rounds
 from bridle.checks.walk import walk
 from bridle.core import BridleWarning, Domain, InputError
 from bridle.policies import Configured
-from bridle.policies.own_files import blame
+from bridle.policies.own import blame
 from bridle.policies.registry import for_constraints, source_of
 from bridle.problems import Problem
 from bridle.validate import show

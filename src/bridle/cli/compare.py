@@ -62,8 +62,8 @@ def compare(
     You get a ranked table, results.parquet and report.html. If you interrupt it, call it again with the same --out: it goes on where it
     stopped.
     """
+    from bridle.comparisons import plots
     from bridle.comparisons import run as comparison
-    from bridle.comparisons import static_figures
     from bridle.comparisons.comparison import Comparison
     from bridle.comparisons.executors import executor
     from bridle.comparisons.spec import POLICIES, grid
@@ -94,7 +94,7 @@ def compare(
         with output.progress("playing") as tell:
             progress = None if tell is None else lambda done, total, n, of: tell(done, total, f"playing {n} of {of} cells")
             rows = comparison.run(plan, store, lambda: executor(jobs, dask), progress)
-        formats = [*(static_figures.FORMATS if figures else ()), *(["pdf"] if pdf else [])]
+        formats = [*(plots.FORMATS if figures else ()), *(["pdf"] if pdf else [])]
         notes = _write_files(Comparison(rows), Path(out), formats, width, latex)
     except KeyboardInterrupt:
         store.refresh()  # what was being written when the interruption came is there, too
@@ -129,11 +129,11 @@ def _sweep(settings: list[str]) -> dict[str, list[int | float | str]]:
 
 def _write_files(rows: Comparison, out: Path, formats: list[str], width: str | None, latex: str | None) -> list[str]:
     """The files of a comparison, and where they are."""
-    from bridle.comparisons import html_report, static_figures
+    from bridle.comparisons import html_report, plots
 
     notes = [f"rows: {rows.save(out)}"]
     if formats:
-        written = static_figures.write_figures(rows, out / "figures", formats, width)
+        written = plots.write_figures(rows, out / "figures", formats, width)
         notes.append(f"figures: {len(written)} files in {out / 'figures'}")
     if latex is not None:
         rows.to_latex(latex)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from bridle.cli import full, output
+from bridle.cli import output
 from bridle.core import Hintable, Movable, capability
 
 if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
     from bridle.policies import Parameter
     from bridle.showing.tables import TextTable
 
@@ -36,7 +38,7 @@ def policies(
     mine = [] if name is None or not own.split(name).own else [policy.name for policy in own.load(name)]
     if name is not None and len(mine) < 2:
         facts = full_policy(mine[0] if mine else name)
-        return output.show(full.policy_page(facts, guarantee(facts["name"])), [], facts, json_file)
+        return output.show(policy_page(facts, guarantee(facts["name"])), [], facts, json_file)
     rows = [policy_facts(each) for each in mine] if mine else all_policies()
     output.show(policies_table(rows), [], rows, json_file)
 
@@ -51,7 +53,7 @@ def problems(
     """
     if name is not None:
         facts = full_problem(name)
-        return output.show(full.problem_page(facts), [], facts, json_file)
+        return output.show(problem_page(facts), [], facts, json_file)
     rows = all_problems()
     output.show(problems_table(rows), [], rows, json_file)
 
@@ -311,3 +313,60 @@ def parameter_names(row: Facts) -> tuple[list[str], list[str]]:
     needed = [p["name"] for p in row["parameters"] if p["required"]]
     others = [p["name"] if p["default"] is None else f"{p['name']}={p['default']}" for p in row["parameters"] if not p["required"]]
     return needed, others
+
+
+# --- one policy or problem in full --------------------------------------------------------------------------------------------------
+
+
+def policy_page(facts: Mapping[str, Any], guarantee: Sequence[str]) -> Group:
+    """What one policy is, assumes, promises and costs, its formulas, what it takes, and how to use it."""
+    variants = [
+        f"with {v['parameter']}={v['value']}: {', '.join(f'{key} {value}' for key, value in v['changes'].items())}"
+        for v in facts["variants"]
+    ]
+    return _page(f"Policy {facts['name']}", facts["title"], facts, [*guarantee, *variants], {
+        "Update and guarantee": [facts["theory"]] if facts["theory"] else [],
+        "Parameters of bridle.policy": facts["parameters"],
+        "Parameters that every policy takes": facts["maps"],
+        "What a session says to it": facts["session"],
+    })  # fmt: skip
+
+
+def problem_page(facts: Mapping[str, Any]) -> Group:
+    """What one problem is, what its x, f and g are, what it takes, and how to use it."""
+    about = [facts["about"]] if facts["about"] else []
+    return _page(f"Problem {facts['name']}", facts["summary"], facts, about, {"Parameters of bridle.problem": facts["parameters"]})
+
+
+def _page(name: str, title: str, facts: Mapping[str, Any], lines: Sequence[str], sections: Mapping[str, Sequence[Any]]) -> Group:
+    """The page: sections hold lines, which are shown as they are, or the facts of parameters; those without anything are left out."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = [Text.assemble((name, "bold"), f": {title}"), *map(Text, lines)]
+    usage = [f"  {line}" for line in facts["python"]] + [f"  $ {facts['command']}"] * bool(facts["command"])
+    for heading, body in {**sections, "Example": usage}.items():
+        if body:
+            parts += [Text(""), Text(heading, style="bold")]
+            parts += map(Text, body) if isinstance(body[0], str) else [_definitions(body)]
+    return Group(*parts)
+
+
+def sentences(p: Mapping[str, Any]) -> str:
+    """What is said of a parameter, in sentences: its meaning, default, values and unit."""
+    default = "Must be given" if p["required"] else f"Default: {p['absent'] if p['default'] is None else p['default']}"
+    parts = (p["help"], default, f"Values: {p['values']}", f"Unit: {p['unit']}")
+    return " ".join(f"{part}." for part in parts if part and not part.endswith(": "))
+
+
+def _definitions(parameters: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Each parameter beside what is said of it: two columns, which a narrow terminal has room for."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for p in parameters:
+        table.add_row(Text(p["name"], style="bold"), Text(sentences(p)))
+    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,24 +10,6 @@ from bridle.cli import output
 
 if TYPE_CHECKING:
     from bridle.showing.tables import TextTable
-
-
-class PaceFacts(TypedDict):
-    """What came of pacing a record; `loss_certified` is None in first-price auctions."""
-
-    file: str
-    auctions: int
-    auction: str
-    goal: str
-    budget: float
-    spent: float
-    won: int
-    value: float
-    profit: float
-    best: float
-    share_of_best: float
-    price: float
-    loss_certified: float | None
 
 
 def pace(
@@ -56,7 +38,7 @@ def pace(
     pacer = Pacer(validate.positive("budget", money), log.rounds, goal=goal, unit=log.unit, auction=auction, price=price)
     with output.quiet_progress("pacing"):
         found = log.play(pacer)
-    facts: PaceFacts = {
+    facts = {
         "file": file,
         "auctions": log.rounds,
         "auction": auction,
@@ -74,7 +56,7 @@ def pace(
     output.show(pace_table(facts), pace_notes(facts), facts, json_file)
 
 
-def pace_table(facts: PaceFacts) -> TextTable:
+def pace_table(facts: dict[str, Any]) -> TextTable:
     """What came of it, a line a figure."""
     from bridle.showing import number
     from bridle.showing.tables import TextTable
@@ -84,11 +66,11 @@ def pace_table(facts: PaceFacts) -> TextTable:
         "budget": "budget", "spent": "spent", "won": "auctions won", "value": "value won", "profit": "value less money",
         "best": "value of the best choice in hindsight", "share_of_best": "share of that", "price": "price of money at the end",
     }  # fmt: skip
-    rows = [[shown, number(facts[name])] for name, shown in names.items()]  # type: ignore[literal-required]
+    rows = [[shown, number(facts[name])] for name, shown in names.items()]
     return TextTable(("quantity", "measured"), rows, title, numeric=1)
 
 
-def pace_notes(facts: PaceFacts) -> list[str]:
+def pace_notes(facts: dict[str, Any]) -> list[str]:
     """What a reader should be told in words."""
     notes = ["the best choice knows all auctions in advance, spends the same budget and pays the others' highest bids"]
     if facts["loss_certified"] is not None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log, sqrt
-from typing import Literal, NamedTuple, cast, get_type_hints
+from typing import NamedTuple
 
 import numpy as np
 
 from bridle import policies
 from bridle.comparisons.rows import (
     BOUND_OF_METRIC,
-    BoundColumns,
+    MEDIANS,
+    RANGES,
     GameRow,
-    MeasuredColumns,
-    MovingColumns,
-    RangeColumns,
     RankedRow,
     finite,
     grouped,
@@ -30,12 +28,6 @@ from bridle.showing.marks import PowerLaw as PowerLaw
 
 LOW, HIGH = 0.1, 0.9
 """The quantiles over seeds that a band reaches between."""
-
-MEDIANS = (
-    *(name for columns in (MeasuredColumns, MovingColumns, BoundColumns, RangeColumns) for name in get_type_hints(columns)),
-    "us_per_round",
-)
-"""The facts of which a ranking holds the median over seeds."""
 
 
 def power_law(rounds: Sequence[float], values: Sequence[float | None], since: float | None = None) -> PowerLaw | None:
@@ -106,8 +98,7 @@ def band(rows: Iterable[GameRow], quantity: str = "regret") -> Band:
 
 def _curve(row: GameRow, quantity: str) -> dict[int, float | None] | None:
     """A game's curve by round; None where it has none, or knows nothing of it."""
-    rounds, columns = row.get("curve_rounds"), cast(Mapping[str, list[float | None] | None], row)
-    values = columns.get(f"curve_{quantity}")
+    rounds, values = row.get("curve_rounds"), row.get(f"curve_{quantity}")
     if rounds is None or values is None or all(finite(value) is None for value in values):
         return None
     return {int(t): finite(value) for t, value in zip(rounds, values, strict=True)}
@@ -190,13 +181,13 @@ def _medians(label: str, runs: list[GameRow]) -> RankedRow:
         facts[flag] = all(holds) if holds else None
     metric = policies.entry(first["policy"]).metric if policies.known(first["policy"]) else "ccv"
     measured, bound = BOUND_OF_METRIC[metric]
-    row = cast(RankedRow, facts | {
+    row: RankedRow = facts | {
         "problem": first["problem"], "problem_label": problem_of(first), "horizon": horizon_of(first), "label": label,
         "policy": first["policy"], "does_not_apply": None if played else str(first["does_not_apply"]), "runs": len(played),
         "metric": metric, "native": facts[measured], "native_bound": facts[bound], "rank": None, "score": None, "regret_lost": None,
         "ccv_lost": None, "pareto": False,
         "ranked_by": None, "measures": _own_medians(played),
-    })  # fmt: skip
+    }  # fmt: skip
     regret, violation = _beyond_rounding(row)
     row["regret_exponent"] = _median_exponent(played, "regret") if regret else None
     row["ccv_exponent"] = _median_exponent(played, "ccv") if violation else None
@@ -217,7 +208,7 @@ def _median_exponent(runs: list[GameRow], quantity: str) -> float | None:
 def _beyond_rounding(row: RankedRow) -> tuple[float | None, float | None]:
     """Regret, the dynamic one where policies are ranked by it, and CCV with what is only rounding set to 0."""
     regret, violation = row["dynamic_regret"] if row["ranked_by"] == "dynamic regret" else row["regret"], row["ccv"]
-    worst_cost, worst_violation = (unit([row], name) for name in get_type_hints(RangeColumns))
+    worst_cost, worst_violation = (unit([row], name) for name in RANGES)
     return (
         None if regret is None else regret if abs(regret) > 1e-6 * max(worst_cost, abs(row["cost"] or 0.0)) else 0.0,
         None if violation is None else violation if violation > 1e-9 * worst_violation * row["horizon"] else 0.0,
@@ -235,7 +226,7 @@ def _ranked(contenders: list[RankedRow]) -> list[RankedRow]:
     scores = [(cost, *_beyond_rounding(row)) for row, cost in measured]
     pairs = [(cost - lowest if by == "cost" else regret, violation) for cost, regret, violation in scores]
     values = np.array(pairs, dtype=float).reshape(-1, 2)
-    losses = np.maximum(values, 0.0) / [unit([row for row, _ in measured], name) for name in get_type_hints(RangeColumns)]
+    losses = np.maximum(values, 0.0) / [unit([row for row, _ in measured], name) for name in RANGES]
     orders = [(float(max(loss)), float(loss[1]), float(loss[0])) for loss in losses]
     for (row, _), order, own in zip(measured, orders, losses, strict=True):
         beaten = ((losses <= own).all(axis=1) & (losses < own).any(axis=1)).any()
@@ -259,13 +250,13 @@ def rate_notes(rows: Iterable[GameRow]) -> list[str]:
     games = [row for row in rows if row.get("rates_asked")]
     for (problem, horizon, label), runs in grouped(games, lambda row: (problem_of(row), horizon_of(row), label_of(row))).items():
         many = len(runs[0]["rates_asked"])
-        medians = [[_median(_rate(row, name, i) for row in runs) for name in RATES] for i in range(many)]
+        medians = [[quantiles(row[name][i] for row in runs)[1] for name in RATES] for i in range(many)]
         each = [rate_sentence(f"limit {i}" if many > 1 else "the limit", *shares) for i, shares in enumerate(medians)]
         notes.append(f"{label} on {problem}, T = {horizon:,}: {'; '.join(each)}")
     return notes
 
 
-RATES: tuple[Literal["rates_asked", "rates", "rates_proved"], ...] = ("rates_asked", "rates", "rates_proved")
+RATES = ("rates_asked", "rates", "rates_proved")
 
 
 def rate_sentence(limit: str, asked: float | None, measured: float | None, proved: float | None) -> str:
@@ -278,14 +269,5 @@ def rate_sentence(limit: str, asked: float | None, measured: float | None, prove
     return f"{limit} was violated in {_percent(measured)} of the rounds ({_percent(asked)} asked, {most})"
 
 
-def _rate(row: Mapping[str, object], name: str, i: int) -> float | None:
-    return finite(cast(list[float | None], row[name])[i])
-
-
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100.0 * share:.3g} %"
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None

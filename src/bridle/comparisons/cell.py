@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
-from typing import Any, TypeAlias, cast, get_origin
+from typing import Any, TypeAlias, get_origin
 
 import numpy as np
 
 import bridle
 from bridle import policies
 from bridle.comparisons.keys import canonical, digest, fingerprint, hash_own_source
-from bridle.comparisons.rows import COLUMNS, FACTS, CurveColumns, FactColumns, GameRow, RangeColumns
+from bridle.comparisons.rows import COLUMNS, FACT_COLUMNS, GameRow
 from bridle.comparisons.store import ComparatorFacts, StoreEntry
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import metrics
@@ -117,12 +117,12 @@ class Cell:
         """What the row says before anything is played, and nothing in the columns that a game fills."""
         where = self.instance
         blank: dict[str, object] = {name: [] if get_origin(kind) is list else None for name, kind in COLUMNS.items()}
-        return cast(GameRow, blank | {
+        return blank | {
             "key": self.key, "problem": where.shown, "problem_label": label(where.shown, where.settings),
             "problem_settings": canonical(where.settings), "policy": self.policy, "label": label(self.policy, self.settings),
             "settings": canonical(self.settings), "horizon": where.horizon, "seed": where.seed, "engine": self.engine,
             "curve_regret": None, "bridle_version": bridle.__version__,
-        })  # fmt: skip
+        }  # fmt: skip
 
     def __str__(self) -> str:
         where = self.instance
@@ -165,9 +165,8 @@ def measure(instance: Instance) -> StoreEntry:
     except (InputError, *BEYOND) as error:  # where there is no such game, each cell of it will say so
         facts = {"why": why(error)}
     else:
-        facts = cast(ComparatorFacts, plain({
-            "cost": best.cost, "costs": best.costs, "x": best.x if len(best.x) <= MOST_DIMENSIONS else None, "why": None,
-        }))  # fmt: skip
+        x = best.x if len(best.x) <= MOST_DIMENSIONS else None
+        facts = plain({"cost": best.cost, "costs": best.costs, "x": x, "why": None})
     return {"key": instance.key, "comparator": facts, "spent": time.perf_counter() - begun}
 
 
@@ -201,7 +200,7 @@ def why(error: BaseException) -> str:
     return text if isinstance(error, InputError) else f"too large or too small to compute: {text or type(error).__name__}"
 
 
-def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, CurveColumns, float]:
+def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[GameRow, GameRow, float]:
     known = None if cell.own is None else cell.own.use()
     source = cell.instance.make()
     policy = policy_for(cell.policy, source, **cell.settings)
@@ -216,8 +215,8 @@ def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[FactColumns, Curv
     curves = curve_columns(trace, comparator)
     if known is not None and policies.entry(cell.policy) is not known:  # it gave the bounds, and may be another's by now
         raise Unavailable(f"another comparison has another policy {cell.policy} on this worker: wait for its end, or give it another name")
-    facts: Mapping[str, object] = {**game, "measures": canonical(game["measures"]) if game["measures"] else None}
-    return cast(FactColumns, {name: facts[name] for name in FACTS}), curves, spent
+    facts = {**game, "measures": canonical(game["measures"]) if game["measures"] else None}
+    return {name: facts[name] for name in FACT_COLUMNS}, curves, spent
 
 
 def _require_inside(source: Problem, trace: Trace) -> None:
@@ -231,7 +230,7 @@ def _require_inside(source: Problem, trace: Trace) -> None:
         raise InputError(f"a decision must be in the domain, and that of round {first:,} of the game is not")
 
 
-def ranges(source: Problem) -> RangeColumns:
+def ranges(source: Problem) -> dict[str, float | None]:
     """The most that costs of a round can differ, G D, and the most that a round can violate: the largest |g|, and no more than G D.
 
     >>> ranges(problem("halfspaces", 10, dim=2))
@@ -259,18 +258,19 @@ def _own_comparator(trace: Trace) -> metrics.Comparator | NoComparator:
         return reason
 
 
-def curve_columns(trace: Trace, comparator: metrics.Comparator | NoComparator) -> CurveColumns:
+def curve_columns(trace: Trace, comparator: metrics.Comparator | NoComparator) -> GameRow:
     """The columns of a row that hold curves, at no more than `POINTS` of the trace's log-spaced rounds."""
     rounds, costs = np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost)
     n = len(rounds)
     at = np.unique(np.round(np.linspace(0, n - 1, min(n, POINTS))).astype(int))
     regrets = None if isinstance(comparator, NoComparator) else metrics.regret_curve(trace, comparator)[1][at]
     regret_bounds, ccv_bounds = bound_curves(trace, regrets, at)
-    return cast(CurveColumns, plain({
+    row: GameRow = plain({
         "curve_rounds": rounds[at].astype(int), "curve_cost": costs[at],
         "curve_ccv": metrics.ccv_curve(trace)[1][at], "curve_regret": regrets, "curve_regret_bound": regret_bounds,
         "curve_ccv_bound": ccv_bounds,
-    }))  # fmt: skip
+    })  # fmt: skip
+    return row
 
 
 @contextmanager

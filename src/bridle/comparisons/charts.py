@@ -7,8 +7,8 @@ problem with several horizons also final regret and CCV against T.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import takewhile
-from typing import cast
+
+import numpy as np
 
 from bridle.comparisons import analysis
 from bridle.comparisons.analysis import band, power_law
@@ -55,12 +55,10 @@ def _curves(what: Quantity, problem: str, horizon: int, runs: dict[str, list[Gam
         tiny = _vanishes(horizon, curve.median[-1])
         law = None if tiny else power_law(curve.rounds, curve.median)
         lines.append(line(places[label], label, curve.rounds, curve.median, low=curve.low, high=curve.high, bound=allowed, law=law))
-        below += [(label, _since(curve))] if tiny else []
+        below += [label] * tiny
     if below:
-        alike = {since: [label for label, own in below if own == since] for since in sorted({since for _, since in below})}
-        since_when = "; ".join(f"{', '.join(labels)} {_from(since, int(lines[0].x[0]))}" for since, labels in alike.items())
         why = "bought with violation, or measured against a weak fixed action" if what == "regret" else "no violation but rounding"
-        notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {since_when}.")
+        notes.append(f"At {'or below ' if what == 'regret' else ''}zero at the end, {why}: {', '.join(below)}.")
     if none:
         notes.append(f"No curve of {NAMES[what]} for {', '.join(none)}.")
     if not lines:
@@ -114,10 +112,9 @@ def _tradeoff(problem: str, horizon: int, runs: dict[str, list[GameRow]], median
             continue
         each = [(number_of(run, "ccv"), number_of(run, lost)) for run in runs[row["label"]]]
         seeds = [(ccv, regret) for ccv, regret in each if ccv is not None and regret is not None]
-        low, _, high = analysis.quantiles(regret for _, regret in seeds)
+        low, high = np.quantile([regret for _, regret in seeds], [analysis.LOW, analysis.HIGH]).tolist()
         points.append(Point(
-            places[row["label"]], row["label"], row["ccv"], median, _band_of(row, "ccv"), (cast(float, low), cast(float, high)), seeds,
-            cast(int, row["rank"]), row["pareto"],
+            places[row["label"]], row["label"], row["ccv"], median, _band_of(row, "ccv"), (low, high), seeds, row["rank"], row["pareto"],
         ))  # fmt: skip
     caption = (
         f"Final {name} against final CCV of each policy, with its rank: the lower left is best. Both axes count rounds of the worst kind, "
@@ -159,22 +156,12 @@ def _pace(problem: str, horizon: int, medians: list[RankedRow], places: dict[str
 
 def _band_of(row: RankedRow, name: str) -> tuple[float, float]:
     """The band of a fact over seeds; there is one where there is a median."""
-    return cast(float, number_of(row, f"{name}_low")), cast(float, number_of(row, f"{name}_high"))
+    return row[f"{name}_low"], row[f"{name}_high"]
 
 
 def _vanishes(t: float, value: float | None) -> bool:
     """Whether a total over t rounds is at or below zero, but for rounding."""
     return value is not None and value <= 1e-9 * t
-
-
-def _since(curve: analysis.Band) -> int:
-    """The round from which on the median stays at or below zero."""
-    backwards = zip(reversed(curve.rounds), reversed(curve.median), strict=True)
-    return list(takewhile(lambda point: _vanishes(*point), backwards))[-1][0]
-
-
-def _from(since: int, first: int) -> str:
-    return "in every round" if since == first else f"from round {since:,} on"
 
 
 def _over(seeds: int) -> str:

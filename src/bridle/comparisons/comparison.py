@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bridle import storage
 from bridle.comparisons import analysis, frames, plots, tables
-from bridle.comparisons.parquet_file import NAME, read_parquet, write_parquet
+from bridle.comparisons.frames import NAME, read_parquet, write_parquet
 from bridle.comparisons.rows import GameRow, RankedRow, grouped, horizon_of, label_of, problem_of
 from bridle.core import InputError
 from bridle.showing import cards, count, figures, number

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from bridle import validate
 from bridle.core import InputError
@@ -23,32 +23,36 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Executor(Protocol):
-    """Runs functions somewhere and gives futures of what they return."""
+class Executor:
+    """Runs functions somewhere and gives futures of what they return. As it is: in this process, while a task is handed out."""
 
-    lost: tuple[type[BaseException], ...]
+    lost: tuple[type[BaseException], ...] = ()
     """What a future raises whose worker was lost."""
-
-    survives: bool
+    survives = True
     """Whether other workers go on where one is lost."""
 
     def workers(self) -> int:
         """How many tasks can run at a time, at present."""
-        ...
+        return 1
 
     def ahead(self) -> int:
         """How many tasks to have handed out at a time."""
-        ...
+        return self.workers()
 
-    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]: ...
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Hand out a task."""
+        future: Future[R] = Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def renew(self) -> None:
         """Begin anew after a worker was lost; tasks that were handed out must be handed out again if their futures failed."""
-        ...
 
     def close(self) -> None:
         """Stop, also what is running."""
-        ...
 
 
 def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
@@ -70,41 +74,18 @@ def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
     return Here() if jobs == 1 else Processes(jobs)
 
 
-class Here:
-    """This process: a task is done while it is handed out."""
-
-    lost: tuple[type[BaseException], ...] = ()
-    survives = True
-
-    def workers(self) -> int:
-        return 1
-
-    def ahead(self) -> int:
-        return 1
-
-    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        future: Future[R] = Future()
-        try:
-            future.set_result(function(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-    def renew(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+class Here(Executor):
+    """This process."""
 
 
 FEEDER = 5.0
 """Seconds to wait for the thread that hands tasks to the workers: it may hang on a large task that no worker reads any more."""
 
 
-class Processes:
+class Processes(Executor):
     """Processes of this machine, one task and one thread of linear algebra each."""
 
-    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    lost = (BrokenExecutor,)
     survives = False
 
     def __init__(self, jobs: int) -> None:
@@ -191,17 +172,18 @@ def stay_close(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Cluster:
-    """A Dask cluster: at the address of its scheduler, or by the file that a scheduler writes."""
+class Cluster(Executor):
+    """A Dask cluster: at the address of its scheduler, or by the file that a scheduler writes.
 
-    survives = True
+    There is nothing to renew: Dask runs on, and does a lost worker's tasks again itself; it gives up one that loses too many.
+    """
 
     def __init__(self, address: str) -> None:
         from distributed import Client as Connect
         from distributed import KilledWorker
 
         Client: Any = Connect  # it has no types
-        self.lost: tuple[type[BaseException], ...] = (KilledWorker, CancelledError)
+        self.lost = (KilledWorker, CancelledError)
         self.address = address
         try:
             where = {"scheduler_file": address} if os.path.isfile(address) else {"address": address}
@@ -222,9 +204,6 @@ class Cluster:
             raise InputError(f"the Dask cluster at {self.address} is gone")
         future: Future[R] = self.pool.submit(function, *args, **kwargs)
         return future
-
-    def renew(self) -> None:
-        """Nothing to do: Dask runs on, and does a lost worker's tasks again itself; it gives up one that loses too many."""
 
     def close(self) -> None:
         try:

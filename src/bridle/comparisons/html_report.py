@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 
 from bridle.comparisons import analysis, charts
-from bridle.comparisons.html_page import DRAWN_BY_SCRIPT, fact_list, figure, read_template, render_page, section, write_page
+from bridle.comparisons.html_page import DRAWN_BY_SCRIPT, fact_list, figure, formatted, read_template, render_page, section, write_page
 from bridle.comparisons.rows import (
     BOUND_OF_METRIC,
     GameRow,
@@ -32,7 +32,6 @@ from bridle.comparisons.tables import merged, texts
 from bridle.core import InputError
 from bridle.problems import problem_facts
 from bridle.showing import count, listing, number, seed_range, svg
-from bridle.showing.formulas import formatted
 from bridle.showing.marks import Chart
 from bridle.showing.tables import page_table
 

@@ -1,197 +1,71 @@
 """A row of a comparison: what is known of one cell and of the game that was played for it.
 
-`GameRow` is the one list of a row's columns; files, rankings, tables and charts take theirs from it. None stands for what is not known.
-`RankedRow` is what a ranking says of one policy on one problem and horizon, over its seeds.
+`COLUMNS` is the one list of a row's columns; files, rankings, tables and charts take theirs from it. None stands for what is not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
-from types import NoneType, UnionType
-from typing import TypedDict, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar
 
 from bridle.game.summary import BOUNDED
 
+GameRow: TypeAlias = dict[str, Any]
+"""A row: the columns of `COLUMNS` by name."""
 
-class CellColumns(TypedDict):
-    """The cell: what a row says before anything is played, and why nothing was played where that is so."""
+RankedRow: TypeAlias = dict[str, Any]
+"""A policy on one problem and horizon, over its seeds, and its place among the others.
 
-    key: str
-    problem: str
-    problem_label: str
-    problem_settings: str
-    policy: str
-    label: str
-    settings: str
-    horizon: int
-    seed: int
-    engine: str
-    does_not_apply: str | None
+It has `problem`, `problem_label`, `horizon`, `label`, `policy`, `does_not_apply` and `runs` (how many seeds were played); the medians of
+`MEDIANS`, with `..._low` and `..._high` of regret, ccv and us_per_round; the exponents of growth, `regret_exponent` and `ccv_exponent`;
+and `..._holds` of every bound. `score` is in rounds of the worst kind (`analysis.RANKING`): the larger of `regret_lost` and `ccv_lost`;
+`rank` and `pareto` come of it, and `ranked_by` says what stands for regret. `native` is the violation that the policy's own theorem bounds
+(`metric`: ccv, soft or interval), `native_bound` its bound. `measures` is what games are worth in the problem's own terms.
+"""
 
+RANGES = ("cost_range", "violation_range")
+"""The most that two actions can differ in the cost of a round, and the most that a round can violate; None where not known."""
 
-class SizeColumns(TypedDict):
-    """The size of the problem."""
+TOTALS = (
+    "cost", "regret", "ccv", "ccv_max", "soft_violation", "interval_violation", "squared_ccv",
+    "dynamic_regret", "dynamic_bound", "path_length", "movement", "movement_bound",
+)  # fmt: skip
+"""The totals of a game; and against the best action of each round, how far those move, and how far decisions did."""
 
-    dim: int | None
-    constraints: int | None
+BOUNDS = (
+    "regret_bound", "ccv_bound", "interval_bound", "soft_bound", "squared_bound",
+    "regret_bound_paper", "ccv_bound_paper", "interval_bound_paper",
+)  # fmt: skip
+"""The sharpest proved bounds, and the paper's."""
 
+FACT_COLUMNS: dict[str, object] = {
+    **dict.fromkeys(("dim", "constraints"), int),
+    **dict.fromkeys(TOTALS, float),
+    **dict.fromkeys(("rates_asked", "rates", "rates_proved"), list[float]),  # of a policy for limits on how often, for each limit
+    "measures": str,  # what the game is worth in the problem's own terms, by name, as one JSON text
+    **dict.fromkeys(BOUNDS, float),
+    **dict.fromkeys(("regret_why", "dynamic_why", "bound_why", "paper_why"), str),
+    **{f"{bound}_holds": bool for _, bound in BOUNDED},
+    **dict.fromkeys(("us_per_round", "seconds"), float),
+    "warnings": list[str],
+}
+"""The columns that a row takes from the summary of its game, and the type of their values."""
 
-class RangeColumns(TypedDict):
-    """The most that two actions can differ in the cost of a round, and the most that a round can violate; None where not known."""
-
-    cost_range: float | None
-    violation_range: float | None
-
-
-class MovingColumns(TypedDict):
-    """Against the best action of each round, and how far these actions move; how far decisions moved; what bounds both."""
-
-    dynamic_regret: float | None
-    dynamic_bound: float | None
-    path_length: float | None
-    movement: float | None
-    movement_bound: float | None
-
-
-class MeasuredColumns(TypedDict):
-    """The totals of the game."""
-
-    cost: float | None
-    regret: float | None
-    ccv: float | None
-    ccv_max: float | None
-    soft_violation: float | None
-    interval_violation: float | None
-    squared_ccv: float | None
-
-
-class RateColumns(TypedDict):
-    """Of a policy for limits on how often, for each limit: shares of rounds that were asked for, measured, and proved to be the most."""
-
-    rates_asked: list[float | None]
-    rates: list[float | None]
-    rates_proved: list[float | None]
-
-
-class OwnColumns(TypedDict):
-    """What the game is worth in the problem's own terms, by name, as one JSON text; None where the problem has no such terms."""
-
-    measures: str | None
-
-
-class BoundColumns(TypedDict):
-    """The bounds: the sharpest proved ones, and the paper's."""
-
-    regret_bound: float | None
-    ccv_bound: float | None
-    interval_bound: float | None
-    soft_bound: float | None
-    squared_bound: float | None
-    regret_bound_paper: float | None
-    ccv_bound_paper: float | None
-    interval_bound_paper: float | None
-
-
-class WhyColumns(TypedDict):
-    """Why there is no regret, no dynamic regret or no bound."""
-
-    regret_why: str | None
-    dynamic_why: str | None
-    bound_why: str | None
-    paper_why: str | None
-
-
-class HoldsColumns(TypedDict):
-    """Whether what was measured is within its bound."""
-
-    regret_bound_holds: bool | None
-    ccv_bound_holds: bool | None
-    interval_bound_holds: bool | None
-    soft_bound_holds: bool | None
-    squared_bound_holds: bool | None
-    dynamic_bound_holds: bool | None
-    movement_bound_holds: bool | None
-
-
-class RunColumns(TypedDict):
-    """How the game ran: its speed, and what it warned of."""
-
-    us_per_round: float | None
-    seconds: float | None
-    warnings: list[str]
-
-
-class CurveColumns(TypedDict):
-    """Totals and bounds at log-spaced rounds."""
-
-    curve_rounds: list[int]
-    curve_cost: list[float | None]
-    curve_ccv: list[float | None]
-    curve_regret: list[float | None] | None
-    curve_regret_bound: list[float | None]
-    curve_ccv_bound: list[float | None]
-
-
-class FactColumns(SizeColumns, MeasuredColumns, MovingColumns, RateColumns, OwnColumns, BoundColumns, WhyColumns, HoldsColumns, RunColumns):
-    """What a row takes from the summary of its game."""
-
-
-class GameRow(CellColumns, FactColumns, CurveColumns, RangeColumns):
-    """A row, with its columns in order."""
-
-    bridle_version: str
-
-
-class RankedRow(MeasuredColumns, MovingColumns, BoundColumns, HoldsColumns, RangeColumns):
-    """A policy on one problem and horizon: medians over its seeds, and its place among the others.
-
-    `score` is in rounds of the worst kind (`analysis.RANKING`): the larger of `regret_lost` and `ccv_lost`. `native` is the violation
-    that the policy's own theorem bounds (`metric`: ccv, soft or interval), `native_bound` its bound.
-    """
-
-    problem: str
-    problem_label: str
-    horizon: int
-    label: str
-    policy: str
-    does_not_apply: str | None
-    runs: int
-    us_per_round: float | None
-    us_per_round_low: float | None
-    us_per_round_high: float | None
-    regret_low: float | None
-    regret_high: float | None
-    regret_exponent: float | None
-    ccv_low: float | None
-    ccv_high: float | None
-    ccv_exponent: float | None
-    metric: str
-    native: float | None
-    native_bound: float | None
-    rank: int | None
-    score: float | None
-    regret_lost: float | None
-    ccv_lost: float | None
-    pareto: bool
-    ranked_by: str | None
-    measures: dict[str, float | None]
-
-
-def _kind(hint: object) -> object:
-    """The type of a column's values, whether or not they may be None: str, int, float, bool, or a list of one of these."""
-    if isinstance(hint, UnionType):
-        (hint,) = (part for part in get_args(hint) if part is not NoneType)
-    if get_origin(hint) is list:
-        return list[_kind(get_args(hint)[0])]  # type: ignore[misc]
-    return hint
-
-
-COLUMNS: dict[str, object] = {name: _kind(hint) for name, hint in get_type_hints(GameRow).items()}
+COLUMNS: dict[str, object] = {
+    **dict.fromkeys(("key", "problem", "problem_label", "problem_settings", "policy", "label", "settings"), str),
+    **dict.fromkeys(("horizon", "seed"), int),
+    **dict.fromkeys(("engine", "does_not_apply"), str),
+    **FACT_COLUMNS,
+    "curve_rounds": list[int],  # log-spaced
+    **dict.fromkeys(("curve_cost", "curve_ccv", "curve_regret", "curve_regret_bound", "curve_ccv_bound"), list[float]),
+    **dict.fromkeys(RANGES, float),
+    "bridle_version": str,
+}
 """Every column of a row, and the type of its values."""
 
-FACTS = tuple(get_type_hints(FactColumns))
-"""The columns that a row takes from the summary of its game."""
+MEDIANS = (*TOTALS, *BOUNDS, *RANGES, "us_per_round")
+"""The facts of which a ranking holds the median over seeds."""
 
 BOUND_OF_METRIC = {bound.removesuffix("_bound"): (measured, bound) for measured, bound in BOUNDED}
 """What is measured and its bound, by the registry's name for the metric: ccv, soft, interval; and regret and squared."""

@@ -14,14 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from bridle import validate
-from bridle.comparisons import given_objects
 from bridle.comparisons.cell import work
 from bridle.comparisons.comparison import Comparison
 from bridle.comparisons.executors import Executor, Here, executor
+from bridle.comparisons.frames import write_parquet as write_parquet
 from bridle.comparisons.keys import fingerprint, own_source
-from bridle.comparisons.parquet_file import write_parquet as write_parquet
 from bridle.comparisons.rows import GameRow
-from bridle.comparisons.spec import POLICIES, Grid, grid
+from bridle.comparisons.spec import POLICIES, Grid, check_domains, grid, listed, policy_text, problem_text
 from bridle.comparisons.store import Store, StoreEntry
 from bridle.comparisons.task_queue import Task, TaskQueue
 from bridle.core import InputError
@@ -97,11 +96,11 @@ def compare(
     """
     for package in ("threadpoolctl", *([] if out is None else ["pyarrow"])):
         validate.require_package(package, "report")
-    rivals = given_objects.listed("policies", policies)
-    texts = [given_objects.policy_text(f"policies[{i}]", each) for i, each in enumerate(rivals)]
-    places = [given_objects.problem_text(f"problems[{i}]", each) for i, each in enumerate(given_objects.listed("problems", problems))]
+    rivals = listed("policies", policies)
+    texts = [policy_text(f"policies[{i}]", each) for i, each in enumerate(rivals)]
+    places = [problem_text(f"problems[{i}]", each) for i, each in enumerate(listed("problems", problems))]
     plan = grid(places, texts, [horizons] if isinstance(horizons, int) else horizons, seeds, sweep, engine)
-    given_objects.check_domains(rivals, texts, plan.cells)
+    check_domains(rivals, texts, plan.cells)
     if jobs is None and dask is None and sum(cell.weight for cell in plan.cells) <= FEW_ROUNDS:
         jobs = 1
     if out is None:

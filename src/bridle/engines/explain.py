@@ -12,12 +12,12 @@ Nothing of this is in what is compiled: a line that moves must not change the na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bridle import records
-from bridle.core import Adversary, Domain, InputError, Policy
+from bridle.core import InputError, Policy
 from bridle.engines.round import Collect, check_compiled
 from bridle.policies.registry import Configured
 from bridle.policies.round_maps import record_of
@@ -25,16 +25,6 @@ from bridle.policies.round_maps import record_of
 if TYPE_CHECKING:  # `import bridle` brings this module, and is to bring no compiler
     from bridle.engines.codegen.equations import Equation, Equations, Traced, Variable
     from bridle.engines.codegen.statements import Origin
-
-
-class Game(Protocol):
-    """A problem: what a policy is played against, and where."""
-
-    @property
-    def domain(self) -> Domain: ...
-
-    @property
-    def adversary(self) -> Adversary[object]: ...
 
 
 class _TracedGame(NamedTuple):
@@ -46,7 +36,7 @@ class _TracedGame(NamedTuple):
     states: int
 
 
-def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "numba") -> str:
+def explain(policy: Policy[object] | Configured, problem: Any, engine: str = "numba") -> str:
     """The source that an engine makes of one run of a game, with what every argument is and which line every statement comes from.
 
     Parameters
@@ -87,7 +77,7 @@ def explain(policy: Policy[object] | Configured, problem: Game, engine: str = "n
     return lower(game.traced, game.constants, game.states).function(note)
 
 
-def _traced(record: Policy[object], problem: Game, rolled: bool) -> _TracedGame:
+def _traced(record: Policy[object], problem: Any, rolled: bool) -> _TracedGame:
     from bridle.engines import load
 
     load("jax")  # where it is missing, this says what to install

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,16 +78,10 @@ Block: TypeAlias = BlockValues | BlockRounds | BlockTotals
 """What an engine returns of a block of rounds: `Collect` says which."""
 
 
-class HasSums(Protocol):
-    """The state of a policy that also keeps the totals of its game."""
-
-    sums: object
-
-
-def row_of(collect: Collect, state: object, feedback: Feedback) -> object:
+def row_of(collect: Collect, state: Any, feedback: Feedback) -> object:
     """What a compiled round keeps, from the policy's state after it and its feedback: a record of which `block_of` makes the block."""
     if collect is Collect.TOTALS:
-        return cast(HasSums, state).sums
+        return state.sums
     if collect is Collect.ROUNDS:
         return feedback.round
     return (feedback.f, feedback.g, feedback.x if collect is Collect.DECISIONS else None)

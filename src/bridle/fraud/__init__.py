@@ -8,8 +8,8 @@ This package is not imported by `import bridle`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from bridle import validate
 
@@ -21,6 +21,10 @@ PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.stream"}
 
 FraudProgress: TypeAlias = Callable[[float, float, str], None]
 """Told how much is done of how much, and what is being done."""
+
+
+Facts: TypeAlias = dict[str, Any]
+"""What the experiment, or a part of it, comes to, as metrics.json has it."""
 
 
 class Options(NamedTuple):
@@ -42,7 +46,7 @@ class Outcome(NamedTuple):
 
     table: TextTable
     notes: list[str]
-    facts: Mapping[str, object]
+    facts: Facts
 
 
 def run(protocol: str, options: Options, progress: FraudProgress | None = None) -> Outcome:

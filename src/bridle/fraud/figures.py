@@ -9,8 +9,8 @@ from typing import cast
 import numpy as np
 
 from bridle.comparisons.analysis import power_law
-from bridle.comparisons.static_figures import save_figure
-from bridle.fraud.facts import ContestantFacts, PaperCurves, PaperFacts, StreamFacts
+from bridle.comparisons.plots import save_figure
+from bridle.fraud import Facts
 from bridle.fraud.paper_model import PAPER_AREA
 from bridle.showing.figures import sheet
 from bridle.showing.marks import Axis, Chart, Guide, line
@@ -28,17 +28,17 @@ def write_figures(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
     return [save_figure(drawn, folder / f"{name}.{kind}") for name, drawn in sheets.items() for kind in ("png", "svg")]
 
 
-def paper_charts(facts: PaperFacts, curves: PaperCurves) -> dict[str, Chart]:
+def paper_charts(facts: Facts, curves: Facts) -> dict[str, Chart]:
     """The figures of section 4 of the paper, by name."""
     return {"roc": roc(facts), "ccv": ccv(facts, curves)}
 
 
-def stream_charts(facts: StreamFacts) -> dict[str, Chart]:
+def stream_charts(facts: Facts) -> dict[str, Chart]:
     """The figures of protocol stream, by name."""
     return {"areas": areas(facts), "alerts": alerts(facts)}
 
 
-def roc(facts: PaperFacts) -> Chart:
+def roc(facts: Facts) -> Chart:
     """One point for each lambda; the curve of each seed through the corners, and what area the paper reports."""
     lines, guides = [], [Guide([0.0, 1.0], [0.0, 1.0]), Guide([0.58], [0.54], "chance, area 0.50")]
     for place, seed in enumerate(facts["areas"]):
@@ -59,7 +59,7 @@ def roc(facts: PaperFacts) -> Chart:
     return Chart("roc", f"variant {facts['variant']}", None, "ROC curve", x_axis, y_axis, lines, [], caption, guides)
 
 
-def ccv(facts: PaperFacts, curves: PaperCurves) -> Chart:
+def ccv(facts: Facts, curves: Facts) -> Chart:
     """CCV against the round for some of the lambdas, with the power law of the second half, beside growth like sqrt(t)."""
     own = {lam: median_curve(curves, lam) for lam in shown(facts["lambdas"])}
     begin = next((i for i, at in enumerate(zip(*own.values(), strict=True)) if min(at) > 0.0), 0)
@@ -80,14 +80,14 @@ def shown(lambdas: list[float]) -> list[float]:
     return [lambdas[i] for i in sorted({round(i) for i in np.linspace(0, len(lambdas) - 1, SHOWN)})]
 
 
-def median_curve(curves: PaperCurves, lam: float) -> list[float]:
+def median_curve(curves: Facts, lam: float) -> list[float]:
     """The median over seeds of the CCV of one lambda, at each round."""
     return [float(value) for value in np.median([curve["ccv"] for curve in curves["each"] if curve["lambda"] == lam], axis=0)]
 
 
-def by_family(contestants: list[ContestantFacts]) -> dict[str, list[ContestantFacts]]:
+def by_family(contestants: list[Facts]) -> dict[str, list[Facts]]:
     """The contestants of each family, best first by average precision."""
-    families: dict[str, list[ContestantFacts]] = {name: [] for name in FAMILIES}
+    families: dict[str, list[Facts]] = {name: [] for name in FAMILIES}
     for each in sorted(contestants, key=lambda each: -each["average_precision"]):
         name = each["name"]
         found = [family for family in FAMILIES[1:4] if name.startswith(family.removeprefix("bridle, "))] or [FAMILIES[4]]
@@ -95,7 +95,7 @@ def by_family(contestants: list[ContestantFacts]) -> dict[str, list[ContestantFa
     return {name: own for name, own in families.items() if own}
 
 
-def areas(facts: StreamFacts) -> Chart:
+def areas(facts: Facts) -> Chart:
     """Both areas of every contestant, one mark for each."""
     inside = [each for each in facts["contestants"] if min(each["auc"], each["average_precision"]) > 0.5]
     lines = []
@@ -112,7 +112,7 @@ def areas(facts: StreamFacts) -> Chart:
     return Chart("areas", "fraud stream", None, "Both areas", x_axis, y_axis, lines, notes, caption, guides)
 
 
-def alerts(facts: StreamFacts) -> Chart:
+def alerts(facts: Facts) -> Chart:
     """The share of frauds caught against the share of rows flagged, for the chosen setting and the best of the others."""
     lines = []
     for family, (best, *_) in by_family(facts["contestants"]).items():

@@ -6,20 +6,19 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
 import bridle
 from bridle import storage, validate
 from bridle.comparisons.keys import digest, fingerprint, hash_file
-from bridle.core import InputError, Interrupted
+from bridle.core import InputError
 from bridle.data import load
-from bridle.fraud import FraudProgress, Options, Outcome, figures, page, paper_model
-from bridle.fraud.facts import PaperCurves, PaperFacts
-from bridle.fraud.paper_model import PaperPoint, PaperRows, SeedResult
-from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
+from bridle.fraud import Facts, FraudProgress, Options, Outcome, figures, page, paper_model
+from bridle.fraud.page import Job, check_packages, choose_engine, each_result, results_folder, sentence, write_json
+from bridle.fraud.paper_model import POINT_COLUMNS, PaperRows
 from bridle.showing import seed_range
 from bridle.showing.marks import Chart
 from bridle.showing.tables import TextTable
@@ -94,42 +93,24 @@ def _play(
     out: Path,
     progress: FraudProgress | None,
     typed: str,
-) -> tuple[list[SeedResult], int]:
+) -> tuple[list[Facts], int]:
     """What every seed gives, in order, and how many were there already."""
     data = hashlib.sha256(rows.features.tobytes() + rows.fraud.tobytes()).hexdigest()
     sources = [fingerprint(), hash_file(paper_model.__file__)]
     question = {"sources": sources, "data": data, "variant": variant, "lambdas": lambdas, "engine": engine}
-    keys = {seed: digest({**question, "seed": seed}) for seed in seeds}
-    files = {seed: out / "seeds" / f"{variant}-{seed}.json" for seed in seeds}
-    results = {seed: _earlier_result(files[seed], keys[seed]) for seed in seeds}
-    missing = [seed for seed, result in results.items() if result is None]
-    there, rounds = len(seeds) - len(missing), len(rows.fraud)
-    try:
-        for n, seed in enumerate(missing):
 
-            def tell(at: int, _total: int, n: int = n, seed: int = seed) -> None:
-                if progress is not None:
-                    progress(n * rounds + at, len(missing) * rounds, f"seed {seed}, {n + 1} of {len(missing)}")
+    def job(seed: int) -> Job:
+        play = partial(paper_model.play_seed, rows, variant, lambdas, seed, engine)
+        return Job(f"{variant}-{seed}", digest({**question, "seed": seed}), play)
 
-            result = paper_model.play_seed(rows, variant, lambdas, seed, engine, tell)
-            keep(files[seed], {"key": keys[seed], "found": result})
-            results[seed] = result
-    except KeyboardInterrupt:
-        done = sum(result is not None for result in results.values())
-        raise Interrupted(f"interrupted; {done} of {len(seeds)} seeds are done and kept in {out}; to go on: {typed}") from None
-    return [result for result in results.values() if result is not None], there
-
-
-def _earlier_result(path: Path, key: str) -> SeedResult | None:
-    """What an earlier run has left of a seed, if it is whole and answers the same question."""
-    entry = kept(path) or {}
-    return cast(SeedResult, entry["found"]) if entry.get("key") == key and isinstance(entry.get("found"), dict) else None
+    results, _, there = each_result({f"seed {seed}": job(seed) for seed in seeds}, out, "seeds", typed, progress)
+    return list(results.values()), there
 
 
 # --- what came of it -------------------------------------------------------------------------------------------------------------------
 
 
-def _facts(rows: PaperRows, variant: str, lambdas: list[float], engine: str, results: list[SeedResult]) -> PaperFacts:
+def _facts(rows: PaperRows, variant: str, lambdas: list[float], engine: str, results: list[Facts]) -> Facts:
     problem, _ = paper_model.arrange(rows, variant, results[0]["seed"])
     policy = paper_model.policy_of(problem, variant, lambdas)
     T, inputs = rows.features.shape
@@ -165,11 +146,11 @@ def _facts(rows: PaperRows, variant: str, lambdas: list[float], engine: str, res
     }  # fmt: skip
 
 
-def averages(facts: PaperFacts) -> list[dict[str, float | None]]:
+def averages(facts: Facts) -> list[dict[str, float | None]]:
     """For each lambda the mean over seeds of what its points hold; None where a seed has none."""
     lines = []
     for lam in facts["lambdas"]:
-        own = [cast(dict[str, float | None], point) for point in facts["points"] if point["lambda"] == lam]
+        own = [point for point in facts["points"] if point["lambda"] == lam]
         line: dict[str, float | None] = {"lambda": lam}
         for name in POINT_COLUMNS[2:]:
             values = [value for point in own if (value := point[name]) is not None]
@@ -178,13 +159,10 @@ def averages(facts: PaperFacts) -> list[dict[str, float | None]]:
     return lines
 
 
-POINT_COLUMNS = tuple(PaperPoint.__annotations__)
-"""The columns of points.csv."""
-
 HEAD = ("lambda", "FPR", "TPR", "total cost", "CCV", "CCV grows like", "|weights|")
 
 
-def points_table(facts: PaperFacts) -> TextTable:
+def points_table(facts: Facts) -> TextTable:
     """The averages of every lambda."""
     rows = [
         [
@@ -196,12 +174,12 @@ def points_table(facts: PaperFacts) -> TextTable:
     return TextTable(HEAD, rows, f"Section 4 of the paper, variant {facts['variant']}: means over {_seeds(facts)}", numeric=0)
 
 
-def _seeds(facts: PaperFacts) -> str:
+def _seeds(facts: Facts) -> str:
     count = len(facts["seeds"])
     return f"{count} seeds" if count > 1 else "one seed"
 
 
-def _notes(facts: PaperFacts) -> list[str]:
+def _notes(facts: Facts) -> list[str]:
     areas = [part["auc"] for part in facts["areas"]]
     spread = f", {min(areas):.4f} to {max(areas):.4f} over {len(areas)} seeds" if len(areas) > 1 else ""
     return [
@@ -214,9 +192,9 @@ def _notes(facts: PaperFacts) -> list[str]:
     ]
 
 
-def _write_files(facts: PaperFacts, results: list[SeedResult], out: Path, typed: str) -> list[str]:
+def _write_files(facts: Facts, results: list[Facts], out: Path, typed: str) -> list[str]:
     """The files of the experiment, and where they are."""
-    curves: PaperCurves = {
+    curves: Facts = {
         "rounds": results[0]["curve_rounds"],
         "each": [
             {"lambda": point["lambda"], "seed": result["seed"], "ccv": curve}
@@ -238,7 +216,7 @@ def _write_files(facts: PaperFacts, results: list[SeedResult], out: Path, typed:
     ]  # fmt: skip
 
 
-def _write_page(facts: PaperFacts, charts: Iterable[Chart], path: Path, typed: str) -> Path:
+def _write_page(facts: Facts, charts: Iterable[Chart], path: Path, typed: str) -> Path:
     ran = {
         "Variant": facts["variant"], "Transactions": f"{facts['rounds']:,}", "Frauds": f"{facts['frauds']:,}",
         "Network": f"{facts['inputs']}-{facts['hidden']}-1, {facts['weights']} weights", "Lambdas": f"{len(facts['lambdas'])}",

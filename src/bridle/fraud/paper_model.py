@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bridle import domains, validate
 from bridle.comparisons.analysis import power_law
 from bridle.core import Constants, InputError
 from bridle.data import Data
+from bridle.fraud import Facts
 from bridle.game.play import Trace, play
 from bridle.networks import NetworkRound, weights
 from bridle.policies import Configured
@@ -112,37 +113,17 @@ def policy_of(problem: Problem, variant: str, lambdas: list[float]) -> Configure
     return made
 
 
-PaperPoint = TypedDict(
-    "PaperPoint",
-    {
-        "lambda": float, "seed": int, "fpr": float, "tpr": float, "ccv": float, "cost": float, "norm": float, "ccv_exponent": float | None,
-    },
-)  # fmt: skip
+POINT_COLUMNS = ("lambda", "seed", "fpr", "tpr", "ccv", "cost", "norm", "ccv_exponent")
 """One lambda on one seed: soft rates, final CCV and cost, the length of the final weights, and how CCV grows."""
-
-
-class PlayedPoint(PaperPoint):
-    """A point, with CCV along the way."""
-
-    curve: list[float]
-
-
-class SeedResult(TypedDict):
-    """What one seed gives: its points, its areas, the CCV of every lambda along the way, and the time it took."""
-
-    seed: int
-    auc: float
-    auc_without_corners: float
-    seconds: float
-    points: list[PaperPoint]
-    curve_rounds: list[int]
-    curves: list[list[float]]
 
 
 def play_seed(
     rows: PaperRows, variant: str, lambdas: list[float], seed: int, engine: str, progress: Callable[[int, int], None] | None = None
-) -> SeedResult:
-    """One pass over the rows with every lambda at once; `progress` hears how many of how many rounds are done."""
+) -> Facts:
+    """One pass over the rows with every lambda at once; `progress` hears how many of how many rounds are done.
+
+    It gives the points and areas, the CCV of every lambda along the way, and the time it took.
+    """
     problem, start = arrange(rows, variant, seed)
     begun = time.perf_counter()
     trace = play(policy_of(problem, variant, lambdas), problem, engine=engine, x1=start, keep="rounds", progress=progress)
@@ -155,13 +136,13 @@ def play_seed(
         "auc": area(fpr, tpr),
         "auc_without_corners": area(fpr, tpr, corners=False),
         "seconds": seconds,
-        "points": [cast(PaperPoint, {name: value for name, value in point.items() if name != "curve"}) for point in points],
+        "points": [{name: point[name] for name in POINT_COLUMNS} for point in points],
         "curve_rounds": curve,
         "curves": [point["curve"] for point in points],
     }
 
 
-def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[PlayedPoint]:
+def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) -> list[Facts]:
     """Each run's point, final cost and violation, the length of its final weights, and its CCV along the way with the fitted exponent.
 
     The network's outputs are read off the losses: p = 1 - e^{-f} on a legitimate row, p = e^{-g} on a fraud.
@@ -176,7 +157,7 @@ def points_of(trace: Trace, lambdas: list[float], fraud: np.ndarray, seed: int) 
     at = np.searchsorted(np.flatnonzero(caught), rounds - 1, side="right")  # how many frauds there were by then
     sums = np.concatenate([np.zeros((1, len(lambdas))), np.cumsum(trace.values[caught, :, 0], axis=0)])
     hard, costs = np.asarray(trace.totals.hard), np.asarray(trace.totals.cost)
-    points: list[PlayedPoint] = []
+    points: list[Facts] = []
     for i, lam in enumerate(lambdas):
         curve = sums[at, i]
         law = power_law(rounds.tolist(), curve.tolist(), since=0.5 * trace.rounds)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
-
-from bridle.fraud.facts import AlertsCurve, Judgement
 
 ALERTS = (0.001, 0.01)
 """The shares of transactions that are flagged in the figures about alerts."""
@@ -47,7 +43,7 @@ def recall_at(fraud: np.ndarray, scores: np.ndarray, share: float) -> float:
     return float(np.sum(fraud[flagged] > 0) / np.sum(fraud > 0))
 
 
-def judge(fraud: np.ndarray, scores: np.ndarray, chosen_on: int) -> Judgement:
+def judge(fraud: np.ndarray, scores: np.ndarray, chosen_on: int) -> dict[str, float]:
     """All figures about the scores of a stream; `chosen_on` is how many of its first rows the settings were chosen on."""
     parts = {"": slice(None), "_second_half": slice(len(fraud) // 2, None), "_unseen": slice(chosen_on, None)}
     figures: dict[str, float] = {}
@@ -56,10 +52,10 @@ def judge(fraud: np.ndarray, scores: np.ndarray, chosen_on: int) -> Judgement:
         figures["average_precision" + suffix] = average_precision(fraud[part], scores[part])
     for share in ALERTS:
         figures[f"recall_at_{share:g}"] = recall_at(fraud, scores, share)
-    return cast(Judgement, figures)
+    return figures
 
 
-def alerts_curve(fraud: np.ndarray, scores: np.ndarray) -> AlertsCurve:
+def alerts_curve(fraud: np.ndarray, scores: np.ndarray) -> dict[str, list[float]]:
     """The share of frauds caught against the share of rows flagged, at log-spaced shares."""
     shares = np.geomspace(1e-4, 0.1, 40)
     return {"share": shares.tolist(), "recall": [recall_at(fraud, scores, share) for share in shares]}

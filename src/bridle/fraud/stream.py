@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,16 +15,15 @@ import bridle
 from bridle import validate
 from bridle.adapters import scaling
 from bridle.comparisons.keys import digest, fingerprint, hash_file
-from bridle.core import InputError, Interrupted, Unavailable
-from bridle.fraud import FraudProgress, Options, Outcome, baselines, page, scores, stream_model
+from bridle.core import InputError
+from bridle.fraud import Facts, FraudProgress, Options, Outcome, baselines, page, scores, stream_model
 from bridle.fraud.baselines import RowProgress
-from bridle.fraud.facts import ContestantFacts, StreamFacts, TrainingFacts
 from bridle.fraud.figures import stream_charts, write_figures
-from bridle.fraud.setup import check_packages, choose_engine, keep, kept, results_folder, sentence, write_json
+from bridle.fraud.page import Job, check_packages, choose_engine, each_result, results_folder, sentence, write_json
 from bridle.fraud.stream_model import Contestant, Setting, StreamRows
 from bridle.showing.tables import TextTable
 
-Scorer: TypeAlias = Callable[[StreamRows, RowProgress], tuple[np.ndarray, TrainingFacts]]
+Scorer: TypeAlias = Callable[[StreamRows, RowProgress], tuple[np.ndarray, Facts]]
 """Scores a stream: the scores, and what else is known."""
 
 CHOSEN = "anytime, chosen setting"
@@ -58,7 +58,7 @@ def command(options: Options, progress: FraudProgress | None = None) -> Outcome:
         setting, tried = _choose(rows, engine, progress)
     lines, missing = _play(rows, contestants(setting, engine, options.baselines), out, engine, progress, options.command)
     chosen = next(line for line in lines if line["name"] == CHOSEN)
-    facts: StreamFacts = {
+    facts: Facts = {
         "protocol": "stream",
         "version": bridle.__version__,
         "engine": engine,
@@ -121,66 +121,50 @@ def _sklearn(variant: str) -> Scorer:
 
 
 def _ours(who: Contestant, engine: str) -> Scorer:
-    return lambda rows, progress: _trained(rows, who, engine, progress)
-
-
-def _trained(rows: StreamRows, who: Contestant, engine: str, progress: RowProgress) -> tuple[np.ndarray, TrainingFacts]:
     """The scores of one of ours, its violation, and the time of the rounds alone (without the first block, in which an engine compiles)."""
-    trace = stream_model.play_contestant(rows, who, engine, progress)
-    return stream_model.scores(trace, rows.fraud), {
-        "ccv": float(trace.totals.hard[0]), "us_per_row": trace.pace, "notes": list(trace.warnings), "tolerance": who.tolerance,
-        "policy": who.policy, "model": who.model, "parameters": who.parameters,
-    }  # fmt: skip
+
+    def scored(rows: StreamRows, progress: RowProgress) -> tuple[np.ndarray, Facts]:
+        trace = stream_model.play_contestant(rows, who, engine, progress)
+        return stream_model.scores(trace, rows.fraud), {
+            "ccv": float(trace.totals.hard[0]), "us_per_row": trace.pace, "notes": list(trace.warnings), "tolerance": who.tolerance,
+            "policy": who.policy, "model": who.model, "parameters": who.parameters,
+        }  # fmt: skip
+
+    return scored
 
 
 def _play(
     rows: StreamRows, everyone: dict[str, tuple[str, Scorer]], out: Path, engine: str, progress: FraudProgress | None, typed: str
-) -> tuple[list[ContestantFacts], list[str]]:
+) -> tuple[list[Facts], list[str]]:
     """What came of every contestant, and who could not take part."""
     data = hashlib.sha256(rows.raw.tobytes() + rows.fraud.tobytes()).hexdigest()
     sources = [fingerprint(), *(hash_file(module.__file__ or "") for module in (stream_model, scores, baselines, scaling))]
-    done: list[ContestantFacts] = []
-    missing: list[str] = []
-    try:
-        for n, (name, (about, scorer)) in enumerate(everyone.items()):
-            key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
-            file = out / "seeds" / f"stream-{key[:16]}.json"
-            if (earlier := kept(file)) is not None:
-                done.append(cast(ContestantFacts, earlier))
-                continue
 
-            def tell(at: int, total: int, n: int = n, name: str = name) -> None:
-                if progress is not None:
-                    progress(n + at / total, len(everyone), name)
+    def job(name: str, about: str, scorer: Scorer) -> Job:
+        key = digest({"sources": sources, "data": data, "name": name, "about": about, "engine": engine})
+        return Job("stream", key, partial(_contest, rows, name, about, scorer))
 
-            try:
-                line = _contest(rows, name, about, scorer, tell)
-            except Unavailable as why:
-                missing.append(f"{name}: {why}")
-                continue
-            keep(file, line)
-            done.append(line)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {len(done)} of {len(everyone)} are done and kept in {out}; to go on: {typed}") from None
-    return done, missing
+    jobs = {name: job(name, about, scorer) for name, (about, scorer) in everyone.items()}
+    results, missing, _ = each_result(jobs, out, "contestants", typed, progress)
+    return list(results.values()), missing
 
 
-def _contest(rows: StreamRows, name: str, about: str, scorer: Scorer, progress: RowProgress) -> ContestantFacts:
+def _contest(rows: StreamRows, name: str, about: str, scorer: Scorer, progress: RowProgress) -> Facts:
     """One contestant on the stream."""
     begun = time.perf_counter()
     predictions, more = scorer(rows, progress)
     seconds = time.perf_counter() - begun
     chosen_on = int(stream_model.CHOICE * len(rows.fraud))
-    return cast(ContestantFacts, {
+    return {
         "name": name, "about": about, **scores.judge(rows.fraud, predictions, chosen_on), "seconds": seconds,
         "us_per_row": 1e6 * seconds / len(rows.fraud), "ccv": None, **more, "alerts": scores.alerts_curve(rows.fraud, predictions),
-    })  # fmt: skip
+    }  # fmt: skip
 
 
 # --- what came of it -------------------------------------------------------------------------------------------------------------------
 
 
-def contest_table(contestants: list[ContestantFacts]) -> TextTable:
+def contest_table(contestants: list[Facts]) -> TextTable:
     """The contestants, best first by the mean log-odds of both areas."""
     rows = [
         [
@@ -193,7 +177,7 @@ def contest_table(contestants: list[ContestantFacts]) -> TextTable:
     return TextTable(HEAD, rows, "The fraud stream in time order: every row scored before it is learned", numeric=1)
 
 
-def _notes(facts: StreamFacts) -> list[str]:
+def _notes(facts: Facts) -> list[str]:
     own = next(line for line in facts["contestants"] if line["name"] == CHOSEN)
     river = [line for line in facts["contestants"] if line["name"].startswith("river")]
     notes = [
@@ -210,7 +194,7 @@ def _notes(facts: StreamFacts) -> list[str]:
     return [*notes, *(f"left out: {why}" for why in facts["missing"])]
 
 
-def _write_files(facts: StreamFacts, out: Path, typed: str) -> list[str]:
+def _write_files(facts: Facts, out: Path, typed: str) -> list[str]:
     """The files of the experiment, and where they are."""
     write_json(out / "metrics.json", facts, indent=1)
     charts = stream_charts(facts)

@@ -1,14 +1,10 @@
-"""What a game comes to, as facts for programs and tables: what was measured, the bounds, and whether they hold.
-
-`GameFacts` names every fact and says of what kind it is; every other list of facts is read off it.
-"""
+"""What a game comes to, as facts for programs and tables: what was measured, the bounds, and whether they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, Literal, TypeAlias, TypedDict, TypeVar, cast, get_type_hints, overload
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,121 +17,19 @@ from bridle.ops import Array, Scalar
 from bridle.policies.common import constants_from
 from bridle.solvers.block_stream import NoComparator
 
-V = TypeVar("V")
+GameFacts: TypeAlias = dict[str, Any]
+"""The facts of one game under the names of the command line's JSON; `..._why` is empty unless something does not apply."""
 
-Figure: TypeAlias = float | list[float | None] | None
-"""A number of one run, or one for each of several; None where it does not apply or is not finite."""
+BOUNDED = (
+    ("regret", "regret_bound"), ("ccv", "ccv_bound"), ("interval_violation", "interval_bound"), ("soft_violation", "soft_bound"),
+    ("squared_ccv", "squared_bound"), ("dynamic_regret", "dynamic_bound"), ("movement", "movement_bound"),
+)  # fmt: skip
+"""What is measured, and the bound that goes with it, by their names in the facts; `..._holds` says whether it held.
 
+The first `IN_PAPERS` of them also have the bound as the paper states it, `..._paper`.
+"""
 
-# Not records: two of different kinds can be equal, and Python 3.11.2 (that of Debian 12) then makes one `Annotated` of both.
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Marks a fact that is measured in every game."""
-
-
-@dataclass(frozen=True)
-class BoundOn:
-    """Marks the sharpest proved bound on a fact that is measured."""
-
-    measured: str
-
-
-@dataclass(frozen=True)
-class PaperBoundOn:
-    """Marks the bound on a measured fact as the paper states it."""
-
-    measured: str
-
-
-@dataclass(frozen=True)
-class HoldsFor:
-    """Marks the flag that says whether a bound held."""
-
-    bound: str
-
-
-class GameFacts(TypedDict):
-    """The facts of one game under the names of the command line's JSON; `..._why` is empty unless something does not apply."""
-
-    problem: str
-    policy: str
-    horizon: int
-    seed: int | list[int]
-    engine: str
-    dim: int
-    constraints: int
-    parameters: dict[str, object]
-    problem_parameters: dict[str, object]
-    constants: dict[str, object]
-    cost: Annotated[Figure, Measured()]
-    regret: Annotated[Figure, Measured()]
-    regret_why: str
-    ccv: Annotated[Figure, Measured()]
-    ccv_max: Annotated[Figure, Measured()]
-    ccv_each: list[float | None] | list[list[float | None]]
-    soft_violation: Annotated[Figure, Measured()]
-    interval_violation: Annotated[Figure, Measured()]
-    squared_ccv: Annotated[Figure, Measured()]
-    dynamic_regret: Figure
-    path_length: Figure
-    dynamic_why: str
-    movement: Annotated[Figure, Measured()]
-    rates_asked: list[float | None] | list[list[float | None]]
-    rates: list[float | None] | list[list[float | None]]
-    rates_proved: list[float | None] | list[list[float | None]]
-    measures: dict[str, object]
-    regret_bound: Annotated[Figure, BoundOn("regret")]
-    ccv_bound: Annotated[Figure, BoundOn("ccv")]
-    interval_bound: Annotated[Figure, BoundOn("interval_violation")]
-    soft_bound: Annotated[Figure, BoundOn("soft_violation")]
-    squared_bound: Annotated[Figure, BoundOn("squared_ccv")]
-    dynamic_bound: Annotated[Figure, BoundOn("dynamic_regret")]
-    movement_bound: Annotated[Figure, BoundOn("movement")]
-    bound_why: str
-    regret_bound_paper: Annotated[Figure, PaperBoundOn("regret")]
-    ccv_bound_paper: Annotated[Figure, PaperBoundOn("ccv")]
-    interval_bound_paper: Annotated[Figure, PaperBoundOn("interval_violation")]
-    paper_why: str
-    us_per_round: Figure
-    seconds: Figure
-    warnings: list[str]
-    regret_bound_holds: Annotated[bool | None, HoldsFor("regret_bound")]
-    ccv_bound_holds: Annotated[bool | None, HoldsFor("ccv_bound")]
-    interval_bound_holds: Annotated[bool | None, HoldsFor("interval_bound")]
-    soft_bound_holds: Annotated[bool | None, HoldsFor("soft_bound")]
-    squared_bound_holds: Annotated[bool | None, HoldsFor("squared_bound")]
-    dynamic_bound_holds: Annotated[bool | None, HoldsFor("dynamic_bound")]
-    movement_bound_holds: Annotated[bool | None, HoldsFor("movement_bound")]
-
-
-Kind: TypeAlias = Literal["text", "number", "whole", "flag", "texts", "numbers", "settings"]
-"""What a fact of a single run is, as a column of a table."""
-
-_HINTS = get_type_hints(GameFacts)
-_MARKS = {
-    name: hint.__metadata__[0] for name, hint in get_type_hints(GameFacts, include_extras=True).items() if hasattr(hint, "__metadata__")
-}
-_KINDS: list[tuple[object, Kind]] = [
-    (str, "text"), (Figure, "number"), (int, "whole"), (int | list[int], "whole"), (bool | None, "flag"), (list[str], "texts"),
-    (list[float | None] | list[list[float | None]], "numbers"), (dict[str, object], "settings"),
-]  # fmt: skip
-
-FACT_KINDS: dict[str, Kind] = {name: next(kind for shape, kind in _KINDS if shape == hint) for name, hint in _HINTS.items()}
-"""Every fact, and of what kind it is for a single run."""
-
-MEASURED = tuple(name for name, mark in _MARKS.items() if isinstance(mark, Measured))
-"""The facts that are measured."""
-
-BOUNDED = tuple((mark.measured, name) for name, mark in _MARKS.items() if isinstance(mark, BoundOn))
-"""What is measured, and the bound that goes with it, by their names in the facts."""
-
-PAPER_BOUNDED = tuple((mark.measured, name) for name, mark in _MARKS.items() if isinstance(mark, PaperBoundOn))
-"""What is measured, and the bound on it that the paper states."""
-
-HELD = tuple((mark.bound, name) for name, mark in _MARKS.items() if isinstance(mark, HoldsFor))
-"""A bound, and the flag that says whether it held."""
+IN_PAPERS = 3
 
 
 @validate.undisturbed
@@ -154,10 +48,22 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
     farthest = None if movement is None else metrics.movement_bound(trace)
     sharp, paper = bounds(trace, regret, farthest)
     policy, problem = trace.policy, trace.problem
-    ccv, soft = metrics.ccv(trace), metrics.soft_violation(trace)
-    interval, squared = metrics.interval_violation(trace), metrics.squared_ccv(trace)
     often, moving = metrics.violation_rates(trace), metrics.against_the_known_path(trace)
-    asked, shares, proved = ([], [], []) if often is None else (cast(list[float | None], plain(part)) for part in often)
+    asked, shares, proved = ([], [], []) if often is None else map(plain, often)
+    measured = {
+        "cost": trace.totals.cost,
+        "regret": regret,
+        "ccv": metrics.ccv(trace),
+        "ccv_max": metrics.ccv_max(trace),
+        "soft_violation": metrics.soft_violation(trace),
+        "interval_violation": metrics.interval_violation(trace),
+        "squared_ccv": metrics.squared_ccv(trace),
+        "dynamic_regret": moving.regret,
+        "movement": movement,
+    }
+    allowed = dict(zip(dict(BOUNDED).values(), (*sharp[:-1], farthest), strict=True))
+    stated = {f"{bound}_paper": value for (_, bound), value in zip(BOUNDED[:IN_PAPERS], paper[:IN_PAPERS], strict=True)}
+    numbers = {**measured, "path_length": moving.length, **allowed, **stated, "us_per_round": trace.pace, "seconds": trace.seconds}
     return {
         "problem": problem.name,
         "policy": policy.name if isinstance(policy, policies.Configured) else type(policy).__name__,
@@ -166,48 +72,21 @@ def summary(trace: Trace, comparator: metrics.Comparator | NoComparator | None =
         "engine": trace.engine,
         "dim": problem.domain.dim,
         "constraints": int(trace.totals.hard.shape[-1]),
-        "parameters": {key: plain(value) for key, value in getattr(policy, "parameters", {}).items()},
-        "problem_parameters": {key: plain(value) for key, value in problem.parameters.items()},
+        "parameters": plain(dict(getattr(policy, "parameters", {}))),
+        "problem_parameters": plain(dict(problem.parameters)),
         "constants": {key: plain(value) for key, value in problem.constants.items() if np.ndim(cast(ArrayLike, value)) == 0},
-        "cost": figure(trace.totals.cost),
-        "regret": figure(regret),
+        **{name: plain(value) for name, value in numbers.items()},
+        "ccv_each": plain(trace.totals.hard),
         "regret_why": why,
-        "ccv": figure(ccv),
-        "ccv_max": figure(metrics.ccv_max(trace)),
-        "ccv_each": cast(list[float | None], plain(trace.totals.hard)),
-        "soft_violation": figure(soft),
-        "interval_violation": figure(interval),
-        "squared_ccv": figure(squared),
-        "dynamic_regret": figure(moving.regret),
-        "path_length": figure(moving.length),
         "dynamic_why": moving.why,
-        "movement": figure(movement),
+        "bound_why": sharp.why,
+        "paper_why": paper.why,
         "rates_asked": asked,
         "rates": shares,
         "rates_proved": proved,
-        "measures": {} if trace.decisions is None else {name: figure(value) for name, value in metrics.measures(trace).items()},
-        "regret_bound": figure(sharp.regret),
-        "ccv_bound": figure(sharp.ccv),
-        "interval_bound": figure(sharp.interval),
-        "soft_bound": figure(sharp.soft),
-        "squared_bound": figure(sharp.squared),
-        "dynamic_bound": figure(sharp.dynamic),
-        "movement_bound": figure(farthest),
-        "bound_why": sharp.why,
-        "regret_bound_paper": figure(paper.regret),
-        "ccv_bound_paper": figure(paper.ccv),
-        "interval_bound_paper": figure(paper.interval),
-        "paper_why": paper.why,
-        "us_per_round": figure(trace.pace),
-        "seconds": figure(trace.seconds),
+        "measures": {} if trace.decisions is None else plain(metrics.measures(trace)),
         "warnings": list(trace.warnings),
-        "regret_bound_holds": _holds(regret, sharp.regret),
-        "ccv_bound_holds": _holds(ccv, sharp.ccv),
-        "interval_bound_holds": _holds(interval, sharp.interval),
-        "soft_bound_holds": _holds(soft, sharp.soft),
-        "squared_bound_holds": _holds(squared, sharp.squared),
-        "dynamic_bound_holds": _holds(moving.regret, sharp.dynamic),
-        "movement_bound_holds": _holds(movement, farthest),
+        **{f"{bound}_holds": _holds(measured[name], allowed[bound]) for name, bound in BOUNDED},
     }
 
 
@@ -267,7 +146,7 @@ def bound_curves(
     if all(end.regret is None and end.ccv is None for end in curve):  # then none is stated in between
         return nothing, nothing
     curve = policy.bound_curve(constants, rounds, sure_regrets)
-    on_regret, on_ccv = ([cast(float | None, plain(getattr(bound, name))) for bound in curve] for name in ("regret", "ccv"))
+    on_regret, on_ccv = ([plain(getattr(bound, name)) for bound in curve] for name in ("regret", "ccv"))
     return nothing if priced else on_regret, on_ccv
 
 
@@ -309,16 +188,7 @@ def _surely(regret: Scalar | Sequence[float], cost: Scalar) -> NDArray[np.bool_]
     return np.asarray(np.asarray(regret) >= 1e-6 * np.maximum(1.0, np.abs(cost)))
 
 
-def figure(value: Scalar | None) -> Figure:
-    """A number, or one for each run, as JSON can hold it."""
-    return cast(Figure, plain(value))
-
-
-@overload
-def plain(value: dict[str, V]) -> dict[str, object]: ...
-@overload
-def plain(value: object) -> object: ...
-def plain(value: object) -> object:
+def plain(value: object) -> Any:
     """A value that JSON can hold: finite numbers, strings, lists; None for what overflowed, anything else by its name."""
     if isinstance(value, np.ndarray):
         value = (value.reshape(-1) if value.ndim == 2 and value.shape[1] == 1 else value).tolist()

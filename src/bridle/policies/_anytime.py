@@ -64,10 +64,11 @@ from bridle.policies.anytime_forms import (
     inverse_weight,
     linearised,
     missed_alarm,
+    none_kept,
     remembered,
     slots_for,
 )
-from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, unmet
+from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting, Variant
 from bridle.policies.memories import Memories, memories, memories_bound
 from bridle.policies.registry import Through, registered
@@ -124,11 +125,8 @@ class Anytime(NamedTuple):
     def init(self, x1: Array) -> AnytimeState:
         zero = scalar(x1)
         H = None if self.modulus is None else zero
-        state = AnytimeState(x1, zero, zero, H, zero if self.V is None else self.V + zero, zero, None, None, None, zero, zero)
-        if self.slots is None:
-            return state
-        b = ops.vector(x1, self.slots)
-        return state._replace(A=b[..., None] * x1[..., None, :], b=b, slot=zero)
+        V, kept = zero if self.V is None else self.V + zero, none_kept(x1, self.slots)
+        return AnytimeState(x1, zero, zero, H, V, zero, *kept, zero, zero)
 
     def decide(self, state: AnytimeState) -> Array:
         return state.x
@@ -504,7 +502,7 @@ def anytime(
     slots = slots_for(halfspace, cuts, bool(moving))
     record = Anytime(
         domain, measure, ExponentialPotential(lam), D, wide, np.maximum(D, domain.diameter()),
-        None if V is None else validate.setting("V", V), r, None if modulus is None else validate.setting("modulus", modulus),
+        told("V", V, None), r, told("modulus", modulus, None),
         slots,
     )  # fmt: skip
     if window is None:

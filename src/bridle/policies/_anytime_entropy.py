@@ -45,8 +45,8 @@ from bridle.learners import AdaHedge, Hedge
 from bridle.learners.base import over_groups
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Flag, Scalar, along, dot, exp, minimum, pos, ratio, scalar, where, worst
-from bridle.policies.anytime_forms import SLACK, STEEPEST, TOUCH, missed_alarm, remembered, slots_for
-from bridle.policies.common import at_least, flat, most_behind, unmet
+from bridle.policies.anytime_forms import SLACK, STEEPEST, TOUCH, missed_alarm, none_kept, remembered, slots_for
+from bridle.policies.common import at_least, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -116,11 +116,8 @@ class EntropicAnytime(NamedTuple):
 
     def init(self, x1: Array) -> EntropicState:
         zero = scalar(x1)
-        state = EntropicState(self.learner.init(x1), zero, zero if self.V is None else self.V + zero, zero, None, None, None, zero, zero)
-        if self.slots is None:
-            return state
-        b = ops.vector(x1, self.slots)
-        return state._replace(A=b[..., None] * x1[..., None, :], b=b, slot=zero)
+        V, kept = zero if self.V is None else self.V + zero, none_kept(x1, self.slots)
+        return EntropicState(self.learner.init(x1), zero, V, zero, *kept, zero, zero)
 
     def decide(self, state: EntropicState) -> Array:
         x: Array = self.learner.decide(state.learner)
@@ -361,6 +358,6 @@ def anytime_entropy(
     if constraints is not None:
         validate.whole("constraints", constraints)
     slots = slots_for(halfspace, cuts)
-    record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), None if V is None else validate.setting("V", V), slots)
-    rate = 0.5 / record.spread if lam is None else validate.setting("lam", lam)
+    record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), told("V", V, None), slots)
+    rate = told("lam", lam, 0.5 / record.spread)
     return record._replace(potential=ExponentialPotential(rate))

@@ -57,7 +57,7 @@ from bridle.learners import AdaGradNorm, Iterate
 from bridle.learners.random_stream import DrawStream, direction, seeded
 from bridle.ops import Array, Scalar, absolute, along, exp, maximum, minimum, pos, scalar
 from bridle.policies._bandit2 import MOST, shrunken_learner, within
-from bridle.policies.common import flat, unmet
+from bridle.policies.common import flat, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import registered
 
@@ -199,7 +199,7 @@ def bandit1(
     return OnePoint(
         domain,
         shrunken_learner(domain, ball, away),
-        lam if V is None else validate.setting("V", V),
+        told("V", V, lam),
         lam,
         F,
         away,

@@ -66,7 +66,7 @@ from bridle.domains.inner_ball import InnerBall, Shrunk, inner_ball
 from bridle.learners import AdaGradNorm, Iterate
 from bridle.learners.random_stream import DrawStream, direction, seeded
 from bridle.ops import Array, Scalar, along, exp, join, minimum, pos, scalar
-from bridle.policies.common import flat, unmet
+from bridle.policies.common import flat, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import registered
 
@@ -218,7 +218,7 @@ def bandit2(
     return TwoPoint(
         domain,
         shrunken_learner(domain, ball, away),
-        1.0 / (G * D * T**0.5) if V is None else validate.setting("V", V),
+        told("V", V, 1.0 / (G * D * T**0.5)),
         1.0 / (12.0 * dimension_factor(ball.dim) * largest),
         largest,
         away,

@@ -71,13 +71,13 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from bridle import domains, ops, validate
+from bridle import domains, ops
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.domains.half_space_cut import sweep
 from bridle.learners import AdaHedge, hedge_regret
 from bridle.ops import Array, Scalar, combine, dot, maximum, minimum, norm, pos, ratio, scalar, where, worst
 from bridle.policies.anytime_forms import SLACK, TOUCH, missed_alarm
-from bridle.policies.common import at_least, diameter_of, flat, unsized
+from bridle.policies.common import at_least, diameter_of, flat, told, unsized
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 from bridle.solvers.hinge_prox import hinge
@@ -316,5 +316,5 @@ def dynamic(
     diameter
         D, the domain's Euclidean diameter. Default: the domain's own diameter. Values: above 0. Unit: action.
     """
-    floor = 0.0 if lipschitz is None else validate.setting("lipschitz", lipschitz)
+    floor = told("lipschitz", lipschitz, 0.0)
     return Dynamic(domain, STEPS, AdaHedge(domains.Simplex(len(STEPS))), diameter_of(domain, diameter), floor)

@@ -61,7 +61,7 @@ from bridle.learners.adahedge import HedgeState
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, absolute, along, dot, exp, maximum, minimum, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH
-from bridle.policies.common import at_least, flat, switch, unmet
+from bridle.policies.common import at_least, flat, switch, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -273,7 +273,7 @@ def experts(
     if not isinstance(domain, SimplexSet):
         raise InputError(f"domain must be a simplex for experts, such as bridle.Simplex(3), not {validate.show(domain)}")
     learner = cast(Hedge, AdaHedge(domain))
-    rate = THETA * THETA / (1.0 + learner.c) if lam is None else validate.setting("lam", lam)
-    known = 0.0 if scale is None else validate.setting("scale", scale)
-    weight = None if V is None else validate.setting("V", V)
+    rate = told("lam", lam, THETA * THETA / (1.0 + learner.c))
+    known = told("scale", scale, 0.0)
+    weight = told("V", V, None)
     return ConstrainedExperts(learner, ExponentialPotential(rate), weight, known, switch("drop", drop))

@@ -45,6 +45,7 @@ from bridle.policies.common import (
     over_moduli,
     powers,
     rounds_by_modulus,
+    told,
     unmet,
 )
 from bridle.policies.entry import Configuration, Setting
@@ -193,7 +194,7 @@ def guo2022(
     """
     G = validate.setting("lipschitz", lipschitz)
     D = diameter_of(domain, diameter)
-    step = D / (sqrt(2.0) * G) if step is None else validate.setting("step", step)
+    step = told("step", step, D / (sqrt(2.0) * G))
     beta = 1.0 / (G * D) if beta is None else beta
     return _recoo(domain, 0.5 / step, 0.5, None, constraints, initial, exponent, beta, form)
 

@@ -76,8 +76,8 @@ from bridle.core import Alarm, Bound, Constants, Domain, Feedback, Hint
 from bridle.domains.half_space_cut import sweep
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, pos, ratio, scalar, where
-from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, remembered, slots_for
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, unmet
+from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, none_kept, remembered, slots_for
+from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -148,11 +148,7 @@ class Optimistic(NamedTuple):
         zero = scalar(x1)
         W, V, none = self.potential.lam**2 + zero, zero if self.V is None else self.V + zero, 0.0 * x1
         sums = (zero, zero, zero, zero, zero, zero, zero)
-        state = OptimisticState(x1, zero, zero, W, V, zero, none, none, *sums, None, None, None, zero, zero)
-        if self.slots is None:
-            return state
-        b = ops.vector(x1, self.slots)
-        return state._replace(A=b[..., None] * x1[..., None, :], b=b, slot=zero)
+        return OptimisticState(x1, zero, zero, W, V, zero, none, none, *sums, *none_kept(x1, self.slots), zero, zero)
 
     def hinted(self, state: OptimisticState, hint: Hint) -> OptimisticState:
         """The state with this prediction of the next round; what it leaves open stays as it is."""
@@ -307,7 +303,7 @@ def optimistic(
         validate.whole("constraints", constraints)
     validate.one_of("hint", hint, HINTS)
     D = diameter_of(domain, diameter)
-    potential, weight = ExponentialPotential(RATE / D), None if V is None else validate.setting("V", V)
+    potential, weight = ExponentialPotential(RATE / D), told("V", V, None)
     return Optimistic(
         domain, potential, D, np.maximum(D, domain.diameter()), weight, 1.0 if hint == "last" else None, slots_for(halfspace, cuts)
     )

@@ -38,7 +38,7 @@ from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaGrad, AdaGradFrom, AdaGradNorm, Iterate
 from bridle.ops import Array, Scalar, pos, vector
-from bridle.policies.common import flat, unmet
+from bridle.policies.common import flat, told, unmet
 from bridle.policies.entry import Configuration, Setting, Variant
 from bridle.policies.registry import Through, registered
 from bridle.policies.sinha2023_arms import PulledArms, arms_bound, pulled_arms
@@ -153,7 +153,7 @@ def banditq(
     if not isinstance(domain, SimplexSet):
         raise InputError(f"domain must be a simplex for banditq, such as bridle.Simplex(3), not {validate.show(domain)}")
     T, F = validate.rounds("horizon", horizon), validate.setting("bound", bound)
-    weight = F * T**0.5 if V is None else validate.setting("V", V)
+    weight = told("V", V, F * T**0.5)
     if validate.one_of("feedback", feedback, FEEDBACK) == "bandit":
         return pulled_arms(domain, weight, F, seed)
     return BanditQ(AdaGrad(domain), weight, np.ones(domain.dim))

@@ -34,7 +34,7 @@ from bridle.learners import OGD, AdaGrad, CurvedOGD, Iterate, StronglyConvexOGD,
 from bridle.learners.potentials import UNIT, ExponentialPotential, PowerPotential, QuadraticPotential
 from bridle.learners.wrappers import doubling_epochs
 from bridle.ops import Array, Scalar, exp, maximum, pos, scalar, where, worst
-from bridle.policies.common import at_least, capped_bound, curvature_of, diameter_of, flat, in_advance, most_behind, over_costs, unmet
+from bridle.policies.common import at_least, capped_bound, curvature_of, diameter_of, flat, in_advance, most_behind, over_costs, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.reduction_parts import (
     NOT_ADAPTIVE,
@@ -522,7 +522,7 @@ def sinha2024(
     phi, weight = potential_for(potential, lam, exponent, T)
     if preset == "practice" and isinstance(phi, ExponentialPotential):
         weight = phi.lam
-    V = weight if V is None else validate.setting("V", V)
+    V = told("V", V, weight)
     if inside is None:
         # The best constant step for gradients as long as the surrogate's at the first violation.
         inside = OGD(domain, D / (beta * G * (V + lam) * T**0.5) if step is None else step)
@@ -589,6 +589,6 @@ def sinha2024_strong(
     V = 8.0 * G * G * np.log(e * T) / alpha if V is None else V
     V = validate.setting("V", V)
     check_unused(potential, lam, exponent)
-    phi, _ = potential_for(potential, None if lam is None else validate.setting("lam", lam), exponent, T)
+    phi, _ = potential_for(potential, told("lam", lam, None), exponent, T)
     inside: Learner[Any] = StronglyConvexOGD(domain, V * beta * alpha) if learner is None else learner_for(learner, domain, None)
     return Lyapunov(inside, phi, V, beta)

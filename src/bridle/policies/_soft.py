@@ -58,7 +58,7 @@ from bridle import validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, minimum, norm, pos, scalar, sqrt
 from bridle.policies._neely2017 import VirtualQueues, VirtualQueueState, queue_bounds, slater_queue, units
-from bridle.policies.common import capped_bound, diameter_of, flat, largest, powers, unmet
+from bridle.policies.common import capped_bound, diameter_of, flat, largest, powers, told, unmet
 from bridle.policies.entry import GIVEN, Configuration, Setting, Variant
 from bridle.policies.registry import Through, registered
 from bridle.policies.soft_free import DAMPING, SMALLEST_PART, WEIGHT, NaturalPrices, capped_alarm
@@ -250,12 +250,12 @@ def soft(
         kappa: how far ahead a price looks, without lipschitz; at 0 decisions circle the limit. Default: 1/2.
         Values: 0 or above.
     """
-    sigma, most = validate.setting("noise", noise, zero=True), np.inf if cap is None else validate.setting("cap", cap)
+    sigma, most = validate.setting("noise", noise, zero=True), told("cap", cap, np.inf)
     if lipschitz is None and bound is None:
         if horizon is not None:
             raise InputError(f"horizon = {validate.show(horizon)} must be given with lipschitz and bound; told nothing, soft needs none")
         c, kappa = (
-            WEIGHT if weight is None else validate.setting("weight", weight),
+            told("weight", weight, WEIGHT),
             DAMPING if damping is None else validate.setting("damping", damping, zero=True),
         )
         each = None if constraints is None else np.ones(validate.whole("constraints", constraints))
@@ -266,7 +266,7 @@ def soft(
     if damping is not None:
         raise InputError(f"damping = {validate.show(damping)} is of the form without constants: leave out lipschitz and bound")
     k, v = validate.whole("constraints", 1 if constraints is None else constraints), TOLD_WEIGHT if weight is None else weight
-    v, tau = validate.setting("weight", v), 1.0 if horizon is None else validate.setting("horizon", horizon)
+    v, tau = validate.setting("weight", v), told("horizon", horizon, 1.0)
     GD, size, D = units(domain, lipschitz, validate.setting("bound", bound) + sigma, diameter, k, 0.0)
     queues = VirtualQueues(domain, 2.0**0.5 * v * size * tau**0.5 / GD, D**2 / (size * tau), 0.0, np.ones(k))
     return Soft(queues, 1.0 if horizon is None else 0.0, most)

@@ -56,7 +56,7 @@ from bridle.ops import Array, Scalar, norm
 from bridle.policies._anytime import Anytime, AnytimeState, anytime
 from bridle.policies._sinha2024 import NU, Lyapunov, reduction_bound
 from bridle.policies.anytime_forms import inverse_weight, missed_alarm
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, unmet
+from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet
 from bridle.policies.entry import Configuration, Setting, Variant
 from bridle.policies.registry import Through, registered
 
@@ -218,7 +218,7 @@ def wang2025(
     beta = validate.setting("beta", 1.0 / (learner.steadiness(learner.diameter) * G) if beta is None else beta)
     rate = validate.setting("lam", NU / T**learner.power if lam is None else lam)
     weight = rate if preset == "practice" else 1.0
-    return Lyapunov(learner, ExponentialPotential(rate), weight if V is None else validate.setting("V", V), beta)
+    return Lyapunov(learner, ExponentialPotential(rate), told("V", V, weight), beta)
 
 
 @registered(

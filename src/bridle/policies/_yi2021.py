@@ -34,7 +34,7 @@ import numpy as np
 from bridle import records, validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, maximum, pos, scalar, vector
-from bridle.policies.common import capped_bound, diameter_of, powers, smooth_sum, unmet
+from bridle.policies.common import capped_bound, diameter_of, powers, smooth_sum, told, unmet
 from bridle.policies.entry import READ_AS_AFFINE, Configuration, Setting
 from bridle.policies.proximal import FunctionHinge, ProximalStep, prox_for
 from bridle.policies.registry import Through, registered
@@ -186,5 +186,5 @@ def yi2021(
     c = validate.setting("exponent", 0.5 if exponent is None else exponent, zero=True) if convex else 1.0
     if np.any(np.asarray(c) > 1.0):
         raise InputError(f"exponent must be between 0 and 1, not {validate.show(exponent)}")
-    alpha = (sqrt(2.0) * D / G if step is None else validate.setting("step", step)) if convex else 2.0 / mu
+    alpha = told("step", step, sqrt(2.0) * D / G) if convex else 2.0 / mu
     return GrowingWeights(prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))

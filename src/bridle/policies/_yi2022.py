@@ -30,7 +30,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, dot, pos, scalar, worst
-from bridle.policies.common import capped_bound, curvature_of, diameter_of, fraction, most_behind, powers, unmet
+from bridle.policies.common import capped_bound, curvature_of, diameter_of, fraction, most_behind, powers, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -139,7 +139,7 @@ def yi2022(
     G, kappa = validate.setting("lipschitz", lipschitz), fraction("exponent", exponent)
     D = diameter_of(domain, diameter)
     if modulus is None:
-        return Regularised(domain, D / G if step is None else validate.setting("step", step), kappa, 1.0 / (G * D), kappa, None)
+        return Regularised(domain, told("step", step, D / G), kappa, 1.0 / (G * D), kappa, None)
     if step is not None:
         raise InputError(f"step is for convex costs only; with modulus it is 1/modulus, not {validate.show(step)}")
     mu = validate.setting("modulus", modulus)

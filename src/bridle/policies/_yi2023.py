@@ -55,6 +55,7 @@ from bridle.policies.common import (
     over_moduli,
     powers,
     rounds_by_modulus,
+    told,
     unmet,
 )
 from bridle.policies.entry import Configuration, Setting, Variant
@@ -219,14 +220,14 @@ def yi2023(
     D = diameter_of(domain, diameter)
     if _is_proximal(form):
         if horizon is None:
-            return _proximal_penalty(domain, G, D / G if step is None else validate.setting("step", step), c, constraints)
+            return _proximal_penalty(domain, G, told("step", step, D / G), c, constraints)
         T = validate.rounds("horizon", horizon)
-        return _proximal_penalty(domain, G, 2.0**0.5 * D / (G * T**c) if step is None else validate.setting("step", step), 0.0, constraints)
+        return _proximal_penalty(domain, G, told("step", step, 2.0**0.5 * D / (G * T**c)), 0.0, constraints)
     sigma = 2.0 * G * G
     if horizon is None:
-        return PenaltyWorst(domain, D / (2.0 * G) if step is None else validate.setting("step", step), c, sigma, None)
+        return PenaltyWorst(domain, told("step", step, D / (2.0 * G)), c, sigma, None)
     T = validate.rounds("horizon", horizon)
-    return PenaltyWorst(domain, D / (2.0**0.5 * G * T**c) if step is None else validate.setting("step", step), 0.0, sigma, None)
+    return PenaltyWorst(domain, told("step", step, D / (2.0**0.5 * G * T**c)), 0.0, sigma, None)
 
 
 @registered(

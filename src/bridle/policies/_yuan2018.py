@@ -23,7 +23,7 @@ True
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from bridle.policies.common import (
     over_moduli,
     powers,
     rounds_by_modulus,
+    told,
     unmet,
 )
 from bridle.policies.entry import Configuration, Setting
@@ -54,19 +55,6 @@ class PenaltyState(NamedTuple):
 
     x: Array
     t: Scalar
-
-
-class Penalty(Protocol):
-    """What `penalty_bound` reads of a record."""
-
-    @property
-    def step(self) -> Scalar: ...
-    @property
-    def decay(self) -> Scalar: ...
-    @property
-    def sigma(self) -> Scalar: ...
-    @property
-    def modulus(self) -> Scalar | None: ...
 
 
 class PenaltyEach(NamedTuple):
@@ -95,7 +83,7 @@ class PenaltyEach(NamedTuple):
         return PenaltyState(self.domain.project(state.x - eta * (feedback.df + combine(multipliers, feedback.dg))), t)
 
 
-def penalty_bound(record: Penalty, constants: Constants, t: float, k: int) -> Bound:
+def penalty_bound(record: Any, constants: Constants, t: float, k: int) -> Bound:
     """Any step eta_s = step / s^c (0 <= c < 1; c = 1 and step = 1/H for strongly convex costs) and sigma > (k+1) G^2 / 2, for every t.
 
     Write m = (k+1) G^2 / 2, so that |grad f + sum lam_i dh_i|^2 <= 2m (1 + sum lam_i^2), and a = 1 - m/sigma. One projected step and
@@ -186,7 +174,7 @@ def yuan2018(
     """
     T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
     D, b = diameter_of(domain, diameter), fraction("exponent", exponent)
-    eta = D / (G * (k + 1.0) ** 0.5 * T**b) if step is None else validate.setting("step", step)
+    eta = told("step", step, D / (G * (k + 1.0) ** 0.5 * T**b))
     return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, None, np.ones(k))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import Alarm, Feedback, InputError
-from bridle.ops import Array, Flag, Number, Scalar, dot, minimum, norm, pos, put, ratio, where, worst
+from bridle.ops import Array, Flag, Number, Scalar, dot, minimum, norm, pos, put, ratio, scalar, where, worst
 from bridle.policies.common import switch
 from bridle.policies.entry import Setting
 
@@ -157,6 +157,14 @@ def slots_for(halfspace: bool, cuts: int | None, moving: bool = False) -> Array 
     if slots is None and cuts:
         raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
     return slots
+
+
+def none_kept(x1: Array, slots: Array | None) -> tuple[Array | None, Array | None, Scalar | None]:
+    """A, b and the place of the next halfspace before there is any; None of each where there is no halfspace step."""
+    if slots is None:
+        return None, None, None
+    b = ops.vector(x1, slots)
+    return b[..., None] * x1[..., None, :], b, scalar(x1)
 
 
 def missed_alarm(rounds: Scalar) -> Alarm | None:

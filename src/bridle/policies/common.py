@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, log
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from bridle import validate
 from bridle.core import Bound, Constants, Curvature, Domain, Feedback, InputError
 from bridle.ops import Array, Scalar, maximum, minimum, where
+
+Default = TypeVar("Default")
 
 
 def clipped(feedback: Feedback, clip: Scalar) -> tuple[Array, Array]:
@@ -155,6 +157,11 @@ def require_single_run(policy: str, x1: Array) -> None:
 def diameter_of(domain: Domain, diameter: object) -> Scalar:
     """The diameter that the policy was told, or the domain's own."""
     return validate.setting("diameter", domain.diameter() if diameter is None else diameter)
+
+
+def told(name: str, given: object, default: Default) -> Scalar | Default:
+    """The number, or the numbers of a sweep, that the policy was told under this name; else the default."""
+    return default if given is None else validate.setting(name, given)
 
 
 def flat(value: ArrayLike) -> Scalar:

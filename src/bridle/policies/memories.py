@@ -79,7 +79,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import log, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,38 +100,6 @@ WINDOWS = (*(float(SHORTEST * LONGER**j) for j in range(FORGETFUL)), np.inf)
 
 TOLL = 4.0
 """What a distance outside costs a copy in the first round, in units of the steepest cost; it grows as t^{1/4}."""
-
-
-class MemoryCopies(Protocol):
-    """What plays side by side, each copy as a run of its own: `bridle.policies._anytime.Anytime`."""
-
-    @property
-    def domain(self) -> Domain: ...
-
-    @property
-    def reach(self) -> Scalar: ...
-
-    @property
-    def margin(self) -> Scalar: ...
-
-    @property
-    def V(self) -> Scalar | None: ...
-
-    def init(self, x1: Array) -> Any: ...
-
-    def update(self, state: Any, feedback: Feedback) -> Any: ...
-
-    def anew(self, state: Any) -> Any:
-        """The state that begins anew where this one stands."""
-        ...
-
-    def alarm(self, state: Any) -> Alarm | None: ...
-
-    def certified_regret(self, state: Any) -> float | None: ...
-
-    def squares_of(self, moves: float) -> tuple[Scalar, Scalar]:
-        """theta and lam of the proof, where the comparator moves by this part of the diameter."""
-        ...
 
 
 class MemoryState(NamedTuple):
@@ -167,14 +135,15 @@ class MemoryState(NamedTuple):
 class Memories(NamedTuple):
     """The mixture; `windows` is ``(K, 1)``, `top` mixes the K copies, and `toll` is what distances cost them."""
 
-    inner: MemoryCopies
+    inner: Any  # `bridle.policies._anytime.Anytime`, each copy as a run of its own
     windows: Array
     top: Any  # a learner on the simplex
     toll: Scalar
 
     @property
     def domain(self) -> Domain:
-        return self.inner.domain
+        domain: Domain = self.inner.domain
+        return domain
 
     @property
     def mixed(self) -> tuple[str, ...]:
@@ -220,14 +189,14 @@ class Memories(NamedTuple):
         """How far each copy is outside of the farthest halfspace, from the limits' values ``(..., K, k)`` at its decision."""
         lengths = ops.sqrt((dg * dg).sum(axis=-1))[..., None, :]
         far = ratio(g, lengths) + self.inner.margin * (lengths > 0.0)
-        capped: Array = minimum(pos(along(far, "max")), self.inner.reach)  # type: ignore[assignment]  # K of them, or 1
+        capped: Array = minimum(pos(along(far, "max")), self.inner.reach)  # K of them, or 1
         return capped[..., 0]
 
     @property
     def reach(self) -> Scalar:
         """The diameter, of each run."""
-        reach = self.inner.reach
-        return reach if np.ndim(reach) == 0 else reach[..., 0]  # type: ignore[index]
+        reach: Scalar = self.inner.reach if np.ndim(self.inner.reach) == 0 else self.inner.reach[..., 0]
+        return reach
 
     def certified_regret(self, state: MemoryState) -> float | None:
         """The proof's own upper bound on the regret so far: that of the copy which never begins anew, and the mixture's against it."""
@@ -236,10 +205,11 @@ class Memories(NamedTuple):
         return None if copy is None else float(copy + state.behind)
 
     def alarm(self, state: MemoryState) -> Alarm | None:
-        return self.inner.alarm(state.copies)
+        alarm: Alarm | None = self.inner.alarm(state.copies)
+        return alarm
 
 
-def memories(inner: MemoryCopies, windows: tuple[float, ...] = WINDOWS) -> Memories:
+def memories(inner: Any, windows: tuple[float, ...] = WINDOWS) -> Memories:
     """The mixture of copies of `inner`, which begin anew after so many rounds."""
     return Memories(inner, np.array(windows)[:, None], Track(domains.Simplex(len(windows))), TOLL)
 

@@ -12,19 +12,20 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import wraps
 from hashlib import sha256
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import Parameter as Argument
 from inspect import signature
+from threading import RLock
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from bridle import validate
-from bridle.core import InputError
-from bridle.policies import own_files, registry
+from bridle.core import InputError, Unavailable
+from bridle.policies import registry
 from bridle.policies.entry import Entry, title_of
 
 Made = TypeVar("Made")
@@ -90,9 +91,9 @@ class OwnPolicy:
         _KNOWN[self.name] = self
         return _USED[key]
 
-    def broken(self, error: BaseException, doing: str = "") -> own_files.BrokenFile:
+    def broken(self, error: BaseException, doing: str = "") -> BrokenFile:
         """The error of its file, which says where in it, on one line."""
-        return own_files.BrokenFile(f"{doing}{own_files.blame(os.path.relpath(self.path), error)}")
+        return BrokenFile(f"{doing}{blame(os.path.relpath(self.path), error)}")
 
 
 @contextmanager
@@ -129,7 +130,7 @@ def load(text: str) -> list[OwnPolicy]:
     if settings:
         raise InputError(f"a policy's file is loaded without settings, not as {text!r}")
     path, package = (origin, None) if origin.endswith(".py") else _module_file(origin, text)
-    contents = own_files.read(path)
+    contents = read(path)
     found = _entries(path, contents, package, chosen)
     policies = [OwnPolicy(name, os.path.abspath(path), chosen, package, contents) for name in found]
     for policy in policies:
@@ -167,7 +168,7 @@ def _module_file(module: str, text: str) -> tuple[str, str]:
 
 def _entries(path: str, text: bytes, package: str | None, chosen: str | None) -> dict[str, Entry]:
     """The entries that a file's text defines, or the chosen one, by their names, which no registered policy may have."""
-    module = own_files.run(path, text, package)
+    module = run(path, text, package)
     own = {item.name: item for item in _defined(module) if registry.listed(item.name) is not item or _registers_itself(item, path)}
     if chosen is not None:
         value = getattr(module, chosen, None)
@@ -234,8 +235,100 @@ def _guarded(path: str, item: Entry) -> Entry:
             except InputError:
                 raise
             except Exception as error:
-                raise own_files.BrokenFile(own_files.blame(os.path.relpath(path), error, f"{function.__name__}: ")) from error
+                raise BrokenFile(blame(os.path.relpath(path), error, f"{function.__name__}: ")) from error
 
         return call
 
     return replace(item, factory=guarded(item.factory), bound=guarded(item.bound), paper=guarded(item.paper))
+
+
+# --- files --------------------------------------------------------------------------------------------------------------------------
+#
+# Problems and policies come from Python files. Each is run once for each text that it has had, and blamed for what goes wrong in it: who
+# edits a file gets what it says now, and engines compile the record types of a file that has not changed only once.
+
+
+class BrokenFile(Unavailable):
+    """A file of the user's own raised an error of its own. No problem and no setting is to blame for it."""
+
+
+_MODULES: dict[str, ModuleType] = {}
+"""Files that were run, by the names of their modules, which are made of their paths and texts."""
+
+_RUNNING = RLock()
+"""One file is run at a time: two threads that need the same one must get the same record types."""
+
+
+def require(path: str) -> str:
+    """The path of a file that must be there."""
+    if not os.path.isfile(path):
+        raise InputError(f"there is no file {path}" if not os.path.exists(path) else f"{path} is not a file")
+    return path
+
+
+def read(path: str) -> bytes:
+    """The text of a file that must be there."""
+    try:
+        with open(require(path), "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Unavailable(f"cannot read {path}: {error.strerror}") from None
+
+
+def run(path: str, text: bytes | None = None, package: str | None = None) -> ModuleType:
+    """The module that a Python file is; `text` is what stands in it, where that is known, and `package` the one that it is part of."""
+    text = read(path) if text is None else text
+    full = os.path.abspath(path)
+    name = "bridle_own_" + sha256(full.encode() + text).hexdigest()[:24]
+    name = f"{package}.{name}" if package else name  # so `from . import neighbour` works
+    with _RUNNING:
+        if name not in _MODULES:
+            spec = spec_from_file_location(name, full)
+            if spec is None:
+                raise InputError(f"{path} cannot be read as Python")
+            module = module_from_spec(spec)
+            sys.modules[name] = module  # where dataclasses and pickle look for what the file defines
+            try:
+                with blamed(path):
+                    exec(compile(text, full, "exec", dont_inherit=True), module.__dict__)
+            except InputError:
+                del sys.modules[name]
+                raise
+            _MODULES[name] = module
+        return _MODULES[name]
+
+
+@contextmanager
+def blamed(path: str, doing: str = "") -> Iterator[None]:
+    """Run a file's code, which may import its neighbours; whatever it raises is an InputError that says where.
+
+    What it prints goes to standard error: standard output is for results.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (Exception, SystemExit) as error:
+        raise InputError(blame(path, error, doing)) from error
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+
+
+def blame(path: str, error: BaseException, doing: str = "") -> str:
+    """What went wrong in a file and on which of its lines, on one line."""
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{path}{_line(path, error)}: {doing}{type(error).__name__}: {' '.join(text.split())}"
+
+
+def _line(path: str, error: BaseException) -> str:
+    """The last line of the file that the error passed through."""
+    if isinstance(error, SyntaxError):
+        return f", line {error.lineno}" if error.lineno and os.path.abspath(str(error.filename)) == os.path.abspath(path) else ""
+    step, line = error.__traceback__, 0
+    while step is not None:
+        if os.path.abspath(step.tb_frame.f_code.co_filename) == os.path.abspath(path):
+            line = step.tb_lineno
+        step = step.tb_next
+    return f", line {line}" if line else ""

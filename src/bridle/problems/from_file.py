@@ -17,7 +17,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import Domain, InputError, Round
-from bridle.policies import own_files
+from bridle.policies import own
 from bridle.problems import from_arrays
 from bridle.problems.base import Problem
 from bridle.problems.dealing import first_round
@@ -32,12 +32,12 @@ def is_file(name: object) -> TypeGuard[str | os.PathLike[str]]:
 
 def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
     """The factory of the problem in a file."""
-    path = own_files.require(os.fsdecode(name))
+    path = own.require(os.fsdecode(name))
     return from_arrays.factory(path) if path.endswith(".npz") else _python(path)
 
 
 def _python(path: str) -> Callable[..., Problem]:
-    module = own_files.run(path)
+    module = own.run(path)
     source = getattr(module, "problem", None)
     if not (isinstance(source, Problem) or callable(source)):
         problems = [value for value in vars(module).values() if isinstance(value, Problem)]
@@ -74,7 +74,7 @@ def _called(path: str, function: Callable[..., object]) -> Callable[..., Problem
 
     @wraps(function)
     def make(**settings: object) -> Problem:
-        with own_files.blamed(path):
+        with own.blamed(path):
             result = function(**settings)
         if not isinstance(result, Problem):
             raise InputError(f"{path}: the function problem() must return a bridle.Problem, not {validate.show(result)}")
@@ -90,7 +90,7 @@ def _checked(path: str, made: Problem) -> Problem:
     for method in ("init", "answer"):
         if not hasattr(made.adversary, method):
             raise InputError(f"{path}: the problem's adversary must have a method `{method}`; {validate.show(made.adversary)} has none")
-    with own_files.blamed(path, "the adversary's first round: "):
+    with own.blamed(path, "the adversary's first round: "):
         x = made.domain.center()
         answered = first_round(made.adversary, made.seed, x).round
         if not isinstance(answered, Round) or not answered.constraints:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from math import ceil, floor, isfinite, log10
 from typing import NamedTuple
 
+from bridle.showing.brief import number
 from bridle.showing.marks import Chart, Line
-from bridle.showing.numbers import number
 
 
 class Tick(NamedTuple):
@@ -106,22 +105,6 @@ def reaching(values: Iterable[float | None], kind: str, threshold: float = 1.0) 
         return PageScale(kind, threshold, -0.05, 1.0)
     room = max(0.06 * (high - low), 0.02 * abs(high), 1e-12)
     return PageScale(kind, threshold, -0.3 * room if low == 0.0 else low - room, high + room)
-
-
-def apart(places: Sequence[float], room: float, height: float) -> list[float]:
-    """The places, moved so that neighbours have `room` between them, and none is above `height`.
-
-    >>> apart([11.0, 10.0, 59.0, 58.0], 4.0, 60.0)
-    [14.0, 10.0, 60.0, 56.0]
-    """
-    order, moved = sorted(range(len(places)), key=lambda i: places[i]), list(places)
-    for below, i in pairwise(order):
-        moved[i] = max(moved[i], moved[below] + room)
-    limit = height
-    for i in reversed(order):
-        moved[i] = min(moved[i], limit)
-        limit = moved[i] - room
-    return moved
 
 
 def across(chart: Chart) -> PageScale:

@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from math import cos, hypot, isfinite, pi, sin
+from math import hypot, isfinite
 
 from bridle.showing import marks
+from bridle.showing.brief import number
 from bridle.showing.marks import Bar, Chart, Guide, Line, Point, drawn_regret, style
-from bridle.showing.numbers import number
-from bridle.showing.scales import PageScale, across, apart, upwards
+from bridle.showing.scales import PageScale, across, upwards
 
 HEIGHT = 300.0
 """How high the plotted area of a page is, in pixels; its width is the reader's."""
@@ -211,28 +211,19 @@ def _numbers(values: Iterable[float | None], digits: int = 6) -> str:
 
 
 def _lines(chart: Chart, few: bool = False) -> tuple[str, str]:
-    """What the script is told of the chart, and its drawing: with `few` ticks, and without the fitted powers, where it is small."""
+    """What the script is told of the chart, and its drawing: with `few` ticks where it is small."""
     lines, growth = chart.of(Line), chart.horizon is None
     x, scales = across(chart), {kind: upwards(chart, kind) for kind in SCALES}
     y = scales[chart.y.scale]
     shared = all(line.x == lines[0].x for line in lines)
-    laws = [(line, line.law) for line in lines if line.law is not None and not few]
-    places = {kind: _end_places([line for line, _ in laws], scale) for kind, scale in scales.items()}
-    letter = "T" if growth else "t"
-    powers = "".join(
-        f'<text class="power" data-policy="{line.policy}" x="100%" dx="5" y="{_percent(1.0 - at)}" dy="0.34em" '
-        f'fill="var(--p{style(line.policy).colour})">{letter}<tspan dy="-0.4em" font-size="9">{law.exponent:.2f}</tspan></text>'
-        for (line, law), at in zip(laws, places[chart.y.scale], strict=True)
-    )
     choices = {
         kind: {
             "low": round(scale.low, 6), "high": round(scale.high, 6), "threshold": scale.threshold, "ticks": _ticks(scale),
-            "powers": [round(100.0 * (1.0 - at), 2) for at in places[kind]],
         }
         for kind, scale in scales.items()
     }  # fmt: skip
     facts = (
-        f'data-kind="lines" data-what="{"CCV" if chart.kind.endswith("ccv") else "regret"}" data-letter="{letter}" '
+        f'data-kind="lines" data-what="{"CCV" if chart.kind.endswith("ccv") else "regret"}" data-letter="{"T" if growth else "t"}" '
         f'data-scale="{chart.y.scale}" tabindex="0" role="group" aria-label="{escape(chart.title)}: arrow keys show values" '
         f"data-scales='{json.dumps(choices, separators=(',', ':'))}'"
     )
@@ -241,7 +232,7 @@ def _lines(chart: Chart, few: bool = False) -> tuple[str, str]:
     paths = _guides(chart, x, y) + "".join(_line(line, x, y, growth, shared) for line in lines)
     markers = "".join(_markers(line, x, y, growth) for line in lines) + "".join(_said(guide, x, y) for guide in chart.guides)
     cursor = '<line class="cursor" y1="0" y2="100%" visibility="hidden"/>' * (not few)
-    return facts, _axes(chart, x, y, most=(4, 4) if few else (5, 7)) + _stretched(paths) + markers + powers + cursor
+    return facts, _axes(chart, x, y, most=(4, 4) if few else (5, 7)) + _stretched(paths) + markers + cursor
 
 
 def _line(line: Line, x: PageScale, y: PageScale, growth: bool, shared: bool) -> str:
@@ -295,12 +286,6 @@ def _said(guide: Guide, x: PageScale, y: PageScale) -> str:
     return f'<text{side} x="{_percent(at)}" y="{height}" dy="-5">{escape(guide.text)}</text>' if guide.text else ""
 
 
-def _end_places(lines: Sequence[Line], scale: PageScale) -> list[float]:
-    """Where the powers beside the ends of lines stand, so that none lies on another."""
-    ends = [(scale.at(line.y[-1]) or 0.0) * HEIGHT for line in lines]
-    return [at / HEIGHT for at in apart(ends, min(13.0, HEIGHT / max(len(ends), 1)), HEIGHT)]
-
-
 # --- the trade-off --------------------------------------------------------------------------------------------------------------------
 
 
@@ -339,20 +324,14 @@ def _tradeoff(chart: Chart) -> tuple[str, str]:
 
 
 def _moved_apart(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """How far each of several circles is moved, in pixels, to the nearest place where it lies on none before it, nor on the edge."""
+    """How far each of several circles is moved, in pixels: to the nearest place of a grid, where it would lie on one before it."""
+    grid = [(float(x), float(y)) for x in range(12, int(NARROW), 24) for y in range(12, int(HEIGHT), 24)]
     taken: list[tuple[float, float]] = []
-    moves = []
     for x, y in places:
-        turns = [(size * cos(turn), size * sin(turn)) for size in range(0, 300, 6) for turn in (k * pi / 8.0 for k in range(16))]
-        free = [
-            (dx, dy) for dx, dy in turns
-            if all(hypot(x + dx - a, y + dy - b) > 22.0 for a, b in taken)
-            and (dx == dy == 0.0 or (12.0 <= x + dx <= NARROW - 12.0 and 12.0 <= y + dy <= HEIGHT - 12.0))
-        ]  # fmt: skip
-        move = free[0] if free else (0.0, 0.0)
-        moves.append(move)
-        taken.append((x + move[0], y + move[1]))
-    return moves
+        nearest = sorted((hypot(a - x, b - y), a, b) for a, b in grid)
+        apart = ((a, b) for _, a, b in [(0.0, x, y), *nearest] if all(hypot(a - c, b - d) > 22.0 for c, d in taken))
+        taken.append(next(apart, (x, y)))
+    return [(a - x, b - y) for (a, b), (x, y) in zip(taken, places, strict=True)]
 
 
 # --- bars -----------------------------------------------------------------------------------------------------------------------------

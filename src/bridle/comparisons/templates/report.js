@@ -46,7 +46,6 @@
     area.dataset.scale = kind;
     const tick = ([at, text]) => `<line class="${text === "0" ? "zero" : "grid"}" x2="100%" y1="${at}%" y2="${at}%"/><text class="ytick" x="-7" y="${at}%" dy="4">${text}</text>`;
     area.querySelector(".yaxis").innerHTML = scale.ticks.map(tick).join(""); // numbers only
-    area.querySelectorAll(".power").forEach((text, i) => text.setAttribute("y", scale.powers[i] + "%"));
     for (const group of area.querySelectorAll("g[data-y]")) {
       const across = readOf(group, "at");
       const set = (part, text) => group.querySelector("." + part)?.setAttribute("d", text);

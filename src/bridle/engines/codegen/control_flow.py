@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bridle.engines.codegen.equations import Equation, kind_of
+from bridle.engines.codegen.equations import kind_of
 from bridle.engines.codegen.folds import Folds
 from bridle.engines.codegen.statements import CodeLine, Expression, access, spell
-from bridle.engines.codegen.writer import Shape, Value, literal, span
+from bridle.engines.codegen.writer import Operation, Value, literal, span
 
 
 class ControlFlow(Folds):
     """The methods ``do_*`` of these operations."""
 
-    def do_while(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        params = equation.params
+    def do_while(self, op: Operation) -> list[Value]:
+        params = op.params
         m, n = params["cond_nconsts"], params["body_nconsts"]
-        outer = [self.buffered(value) for value in operands[: m + n]]
-        carried = [self.carrier(value) for value in operands[m + n :]]
+        outer = [self.buffered(value) for value in op.operands[: m + n]]
+        carried = [self.carrier(value) for value in op.operands[m + n :]]
         with self.block("while True:"):
             going = self.inline({"jaxpr": params["cond_jaxpr"]}, [*outer[:m], *carried])[0]
             if going.single:
@@ -35,10 +35,10 @@ class ControlFlow(Folds):
         with self.block("if not {}:", test):
             self.lines.append(CodeLine(spell("break")))
 
-    def do_cond(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        outer = [self.buffered(value) for value in operands]
-        results = [self.carrier(literal(0, tuple(v.aval.shape), kind_of(v))) for v in equation.outvars]
-        *branches, last = equation.params["branches"]
+    def do_cond(self, op: Operation) -> list[Value]:
+        outer = [self.buffered(value) for value in op.operands]
+        results = [self.carrier(literal(0, tuple(v.aval.shape), kind_of(v))) for v in op.equation.outvars]
+        *branches, last = op.params["branches"]
         for n, branch in enumerate(branches):
             with self.branch("elif {} == {}:" if n else "if {} == {}:", outer[0].first, n):
                 self.advance(results, self.inline({"jaxpr": branch}, outer[1:]))
@@ -46,17 +46,17 @@ class ControlFlow(Folds):
             self.advance(results, self.inline({"jaxpr": last}, outer[1:]))
         return results
 
-    def do_scan(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        params = equation.params
+    def do_scan(self, op: Operation) -> list[Value]:
+        params = op.params
         # What is carried has the same shape inside and outside, what is run along has one axis more outside. (The names of the counts in
         # the equation differ between versions of JAX.)
         inner, length = getattr(params["jaxpr"], "jaxpr", params["jaxpr"]), params["length"]
-        n = sum(a.aval.shape == b.aval.shape for a, b in zip(equation.outvars, inner.outvars, strict=True))
-        m = sum(a.aval.shape == b.aval.shape for a, b in zip(equation.invars, inner.invars, strict=True)) - n
-        outer = [self.buffered(value) for value in operands[:m]]
-        carried = [self.carrier(value) for value in operands[m : m + n]]
-        along = [self.buffered(value) for value in operands[m + n :]]
-        stacked = [self.new_array(tuple(v.aval.shape), kind_of(v), False) for v in equation.outvars[n:]]
+        n = sum(a.aval.shape == b.aval.shape for a, b in zip(op.equation.outvars, inner.outvars, strict=True))
+        m = sum(a.aval.shape == b.aval.shape for a, b in zip(op.equation.invars, inner.invars, strict=True)) - n
+        outer = [self.buffered(value) for value in op.operands[:m]]
+        carried = [self.carrier(value) for value in op.operands[m : m + n]]
+        along = [self.buffered(value) for value in op.operands[m + n :]]
+        stacked = [self.new_array(tuple(v.aval.shape), kind_of(v), False) for v in op.equation.outvars[n:]]
         step = self.name("s")
         place = access(step)
         if params["reverse"]:

@@ -3,60 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 LANES = 999_983
 """How long the axis of several runs is in a trace of them: no other axis is, so that it can be told from all others."""
 
 
-class Abstract(Protocol):
-    """The shape and the kind of numbers of a variable."""
+Variable: TypeAlias = Any
+"""A variable of the trace (`aval`: the shape and the kind of its numbers), or a number, which has a `val` too."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
+Equation: TypeAlias = Any
+"""One operation of the trace: `primitive.name`, `params`, `invars`, `outvars`, `source_info`."""
 
+Equations: TypeAlias = Any
+"""A traced function: `constvars`, `invars`, its equations in order (`eqns`), and what it gives, `outvars`."""
 
-class Variable(Protocol):
-    """A variable of the trace, or a number; a number has a `val` too."""
-
-    aval: Abstract
-
-
-class Primitive(Protocol):
-    """A kind of operation."""
-
-    name: str
-
-
-class Equation(Protocol):
-    """One operation of the trace."""
-
-    primitive: Primitive
-    params: dict[str, Any]
-    invars: Sequence[Variable]
-    outvars: Sequence[Variable]
-    source_info: object
-
-
-class Equations(Protocol):
-    """A traced function: its arguments, its equations in order, and what it gives."""
-
-    constvars: Sequence[Variable]
-    invars: Sequence[Variable]
-    outvars: Sequence[Variable]
-    eqns: Sequence[Equation]
-
-
-class Traced(Protocol):
-    """A traced function with the arrays it holds."""
-
-    jaxpr: Equations
-    consts: Sequence[npt.ArrayLike]
+Traced: TypeAlias = Any
+"""A traced function with the arrays it holds: `jaxpr` and `consts`."""
 
 
 def kind_of(var: Variable) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from bridle.engines.codegen.equations import LANES, Equation
 from bridle.engines.codegen.fuse import add_nest
 from bridle.engines.codegen.statements import Expression, Nest, Statement, access, spell
-from bridle.engines.codegen.writer import Shape, Value, Writer, zeros
+from bridle.engines.codegen.writer import Operation, Shape, Value, Writer, zeros
 
 _FOLD = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min", "reduce_and": "and", "reduce_or": "or"}
 _START = {"add": "0.0", "mul": "1.0", "max": "-np.inf", "min": "np.inf", "and": "True", "or": "False"}
@@ -18,19 +18,19 @@ _STEP = {"add": "{} + {}", "mul": "{} * {}", "max": "_max({}, {})", "min": "_min
 class Folds(Writer):
     """The methods ``do_*`` of these operations."""
 
-    def reduced(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
+    def reduced(self, op: Operation) -> Value:
         """A reduction over some axes."""
-        axes, step = equation.params["axes"], _FOLD[equation.primitive.name]
-        return [self.fold(step, operands[0], axes, shape, kind) if axes else operands[0]]
+        axes, step = op.params["axes"], _FOLD[op.equation.primitive.name]
+        return self.fold(step, op.operands[0], axes, op.shape, op.kind) if axes else op.operands[0]
 
     do_reduce_sum = do_reduce_prod = do_reduce_max = do_reduce_min = do_reduce_and = do_reduce_or = reduced
 
-    def do_dot_general(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        (left_sum, right_sum), (left_batch, right_batch) = equation.params["dimension_numbers"]
-        left, right = (self.buffered(value) for value in operands)
+    def do_dot_general(self, op: Operation) -> Value:
+        (left_sum, right_sum), (left_batch, right_batch) = op.params["dimension_numbers"]
+        left, right = (self.buffered(value) for value in op.operands)
         left_free = [i for i in range(len(left.shape)) if i not in (*left_sum, *left_batch)]
         right_free = [i for i in range(len(right.shape)) if i not in (*right_sum, *right_batch)]
-        outer, b = len(shape), len(left_batch)
+        outer, b = len(op.shape), len(left_batch)
 
         def read(at: Sequence[Expression]) -> Expression:
             a, c = zeros(left.shape), zeros(right.shape)
@@ -45,20 +45,20 @@ class Folds(Writer):
             return spell("{} * {}", left.read(a), right.read(c))
 
         sizes = tuple(left.shape[i] for i in left_sum)
-        product = Value((*shape, *sizes), kind, read, False, fixed)
-        return [self.fold("add", product, range(outer, outer + len(sizes)), shape, kind)]
+        product = Value((*op.shape, *sizes), op.kind, read, False, op.fixed)
+        return self.fold("add", product, range(outer, outer + len(sizes)), op.shape, op.kind)
 
-    def do_argmax(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return [self.extreme(self.buffered(operands[0]), equation.params["axes"][0], shape, ">")]
+    def do_argmax(self, op: Operation) -> Value:
+        return self.extreme(self.buffered(op.operands[0]), op.params["axes"][0], op.shape, ">")
 
-    def do_argmin(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return [self.extreme(self.buffered(operands[0]), equation.params["axes"][0], shape, "<")]
+    def do_argmin(self, op: Operation) -> Value:
+        return self.extreme(self.buffered(op.operands[0]), op.params["axes"][0], op.shape, "<")
 
-    def do_cumsum(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return [self.run_along(equation, operands[0], "add")]
+    def do_cumsum(self, op: Operation) -> Value:
+        return self.run_along(op.equation, op.operands[0], "add")
 
-    def do_cummax(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return [self.run_along(equation, operands[0], "max")]
+    def do_cummax(self, op: Operation) -> Value:
+        return self.run_along(op.equation, op.operands[0], "max")
 
     def run_along(self, equation: Equation, value: Value, step: str) -> Value:
         """Running sums or maxima along an axis."""
@@ -136,14 +136,14 @@ class Folds(Writer):
                 self.say("{} = {}", array.read(at), where)
         return array if array is not None else Value(shape, "i", lambda at: where, True, False)
 
-    def do_sort(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        axis = equation.params["dimension"]
-        if equation.params["num_keys"] != 1 or axis != len(shape) - 1:
+    def do_sort(self, op: Operation) -> list[Value]:
+        axis = op.params["dimension"]
+        if op.params["num_keys"] != 1 or axis != len(op.shape) - 1:
             raise self.refused("'sort' of several keys or other than the last axis")
-        if shape[-1] == 1:
-            return list(operands)
-        parts, order = [self.stored(value._replace(fixed=False)) for value in operands], access(self.name("b"))
-        with self.nested(shape[:-1], least=1) as at:
+        if op.shape[-1] == 1:
+            return list(op.operands)
+        parts, order = [self.stored(value._replace(fixed=False)) for value in op.operands], access(self.name("b"))
+        with self.nested(op.shape[:-1], least=1) as at:
             rows = [part.read([*at, spell(":")]) for part in parts]
             if len(rows) == 1:
                 self.say("{} = np.sort({})", rows[0], rows[0])
@@ -153,12 +153,12 @@ class Folds(Writer):
                     self.say("{} = {}[{}]", row, row, order)
         return parts
 
-    def do_eigh(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        matrix = self.stored(operands[0]._replace(fixed=False))
+    def do_eigh(self, op: Operation) -> list[Value]:
+        matrix = self.stored(op.operands[0]._replace(fixed=False))
         if matrix.shape[-1] == 1:
             ones = self.stored(Value(matrix.shape, "f", lambda at: spell("1.0"), False, False))
             return [ones, Value(matrix.shape[:-1], "f", lambda at: matrix.read([*at, spell("0")]), True, False)]
-        vectors, values = (self.new_array(shape, "f", False) for shape in (matrix.shape, matrix.shape[:-1]))
+        vectors, values = (self.new_array(size, "f", False) for size in (matrix.shape, matrix.shape[:-1]))
         everything = spell(":")
         with self.nested(matrix.shape[:-2], least=1) as at:
             here, pair = matrix.read([*at, everything, everything]), access(self.name("v"))

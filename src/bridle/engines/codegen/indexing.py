@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from bridle.engines.codegen.elementwise import converted, joined
-from bridle.engines.codegen.equations import LANES, Equation
+from bridle.engines.codegen.equations import LANES
 from bridle.engines.codegen.statements import Expression, Statement, spell
-from bridle.engines.codegen.writer import Shape, Value, Writer, zeros
+from bridle.engines.codegen.writer import Operation, Shape, Value, Writer, zeros
 
 T = TypeVar("T")
 
@@ -17,25 +17,22 @@ T = TypeVar("T")
 class Indexing(Writer):
     """The methods ``do_*`` of these operations."""
 
-    def do_broadcast_in_dim(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        places = equation.params["broadcast_dimensions"]
-        value = operands[0] if math.prod(shape) == math.prod(operands[0].shape) else self.buffered(operands[0])
+    def do_broadcast_in_dim(self, op: Operation) -> Value:
+        places = op.params["broadcast_dimensions"]
+        value = op.operands[0] if math.prod(op.shape) == math.prod(op.operands[0].shape) else self.buffered(op.operands[0])
 
         def read(at: Sequence[Expression]) -> Expression:
             return value.read([at[place] if value.shape[axis] > 1 else spell("0") for axis, place in enumerate(places)])
 
-        return [Value(shape, kind, read, value.cheap, fixed)]
+        return op.value(read, value.cheap)
 
-    def do_reshape(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        value = operands[0]
-        if LANES in shape or LANES in value.shape:
-            return [self.reshaped_runs(value, shape, kind, fixed)]
-        return [self.reshaped(value, shape, kind, fixed)]
+    def do_reshape(self, op: Operation) -> Value:
+        value = op.operands[0]
+        if LANES in op.shape or LANES in value.shape:
+            return self.reshaped_runs(value, op.shape, op.kind, op.fixed)
+        return self.reshaped(value, op.shape, op.kind, op.fixed)
 
-    def do_squeeze(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return self.do_reshape(equation, operands, shape, kind, fixed)
-
-    do_expand_dims = do_squeeze
+    do_squeeze = do_expand_dims = do_reshape
 
     def reshaped_runs(self, value: Value, shape: Shape, kind: str, fixed: bool) -> Value:
         """An array of several runs in another shape, where the axis of the runs stays apart from the others."""
@@ -70,36 +67,36 @@ class Indexing(Writer):
 
         return Value(shape, kind, read, value.cheap, fixed)
 
-    def do_transpose(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        order, value = equation.params["permutation"], operands[0]
-        return [Value(shape, kind, lambda at: value.read([at[order.index(i)] for i in range(len(order))]), value.cheap, fixed)]
+    def do_transpose(self, op: Operation) -> Value:
+        order, value = op.params["permutation"], op.operands[0]
+        return op.value(lambda at: value.read([at[order.index(i)] for i in range(len(order))]), value.cheap)
 
-    def do_rev(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        flipped, value = equation.params["dimensions"], operands[0]
+    def do_rev(self, op: Operation) -> Value:
+        flipped, value = op.params["dimensions"], op.operands[0]
 
         def read(at: Sequence[Expression]) -> Expression:
-            return value.read([spell("({} - {})", shape[i] - 1, each) if i in flipped else each for i, each in enumerate(at)])
+            return value.read([spell("({} - {})", op.shape[i] - 1, each) if i in flipped else each for i, each in enumerate(at)])
 
-        return [Value(shape, kind, read, value.cheap, fixed)]
+        return op.value(read, value.cheap)
 
-    def do_iota(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        axis = equation.params["dimension"]
-        return [Value(shape, kind, lambda at: converted(at[axis], "i", kind), True, True)]
+    def do_iota(self, op: Operation) -> Value:
+        axis = op.params["dimension"]
+        return Value(op.shape, op.kind, lambda at: converted(at[axis], "i", op.kind), True, True)
 
-    def do_slice(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        value, starts = operands[0], equation.params["start_indices"]
-        strides = equation.params["strides"] or (1,) * len(shape)
+    def do_slice(self, op: Operation) -> Value:
+        value, starts = op.operands[0], op.params["start_indices"]
+        strides = op.params["strides"] or (1,) * len(op.shape)
 
         def read(at: Sequence[Expression]) -> Expression:
             steps = (each if stride == 1 else spell("{} * {}", each, stride) for each, stride in zip(at, strides, strict=True))
             return value.read([spell("({} + {})", start, each) if start else each for start, each in zip(starts, steps, strict=True)])
 
-        return [Value(shape, kind, read, value.cheap, fixed)]
+        return op.value(read, value.cheap)
 
-    def do_dynamic_slice(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        value = operands[0]
-        starts = self.starts(operands[1:], value.shape, shape)
-        return [Value(shape, kind, lambda at: value.read(self.shifted(starts, at)), value.cheap, fixed)]
+    def do_dynamic_slice(self, op: Operation) -> Value:
+        value = op.operands[0]
+        starts = self.starts(op.operands[1:], value.shape, op.shape)
+        return op.value(lambda at: value.read(self.shifted(starts, at)), value.cheap)
 
     def starts(self, operands: list[Value], whole: Sequence[int], part: Sequence[int]) -> list[Expression]:
         """Where a part of an array begins, moved so that it lies inside."""
@@ -110,19 +107,19 @@ class Indexing(Writer):
         """An index of a part as one of the whole."""
         return [spell("({} + {})", start, each) for start, each in zip(starts, at, strict=True)]
 
-    def do_dynamic_update_slice(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        part = self.buffered(operands[1])
-        whole = self.stored(operands[0]._replace(fixed=False))
-        starts = self.starts(operands[2:], shape, part.shape)
+    def do_dynamic_update_slice(self, op: Operation) -> Value:
+        part = self.buffered(op.operands[1])
+        whole = self.stored(op.operands[0]._replace(fixed=False))
+        starts = self.starts(op.operands[2:], op.shape, part.shape)
         if whole.single:
-            return [part]
+            return part
         self.loop(part.shape, lambda at: self.statement(whole.read(self.shifted(starts, at)), part.read(at)))
-        return [whole]
+        return whole
 
-    def do_gather(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        value, places = self.buffered(operands[0]), self.buffered(operands[1])
-        dims, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
-        batch = [axis for axis in range(len(shape)) if axis not in dims.offset_dims]
+    def do_gather(self, op: Operation) -> Value:
+        value, places = self.buffered(op.operands[0]), self.buffered(op.operands[1])
+        dims, sizes = op.params["dimension_numbers"], op.params["slice_sizes"]
+        batch = [axis for axis in range(len(op.shape)) if axis not in dims.offset_dims]
         inside = [axis for axis in range(len(value.shape)) if axis not in (*dims.collapsed_slice_dims, *dims.operand_batching_dims)]
         zero = spell("0")
 
@@ -138,25 +135,25 @@ class Indexing(Writer):
                 index[axis] = start if index[axis] == zero else spell("({} + {})", start, index[axis])
             return value.read(index)
 
-        return [Value(shape, kind, read, False, fixed)]
+        return op.value(read, False)
 
-    def do_scatter(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return self.scattered(equation, operands, adds=False)
+    def do_scatter(self, op: Operation) -> Value:
+        return self.scattered(op, adds=False)
 
-    def do_scatter_add(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        return self.scattered(equation, operands, adds=True)
+    def do_scatter_add(self, op: Operation) -> Value:
+        return self.scattered(op, adds=True)
 
-    def scattered(self, equation: Equation, operands: list[Value], adds: bool) -> list[Value]:
+    def scattered(self, op: Operation, adds: bool) -> Value:
         """The first operand with windows of the third put where the second says; one that would reach outside is moved in or dropped."""
-        whole, places, part = self.stored(operands[0]._replace(fixed=False)), self.buffered(operands[1]), self.buffered(operands[2])
-        dims = equation.params["dimension_numbers"]
+        whole, (places, part) = self.stored(op.operands[0]._replace(fixed=False)), map(self.buffered, op.operands[1:])
+        dims = op.params["dimension_numbers"]
         if whole.single:
             raise self.refused("'scatter' into a single element")
         batch = [axis for axis in range(len(part.shape)) if axis not in dims.update_window_dims]
         inside = [axis for axis in range(len(whole.shape)) if axis not in (*dims.inserted_window_dims, *dims.operand_batching_dims)]
 
         wide = {axis: part.shape[place] for axis, place in zip(inside, dims.update_window_dims, strict=True)}
-        moved = equation.params["mode"].name == "CLIP"
+        moved = op.params["mode"].name == "CLIP"
 
         def put(at: list[Expression]) -> Statement:
             row, index, tests = [at[axis] for axis in batch], zeros(whole.shape), [spell("True")]
@@ -175,39 +172,39 @@ class Indexing(Writer):
             return self.statement(whole.read(index), new, joined(" & ", tests))
 
         self.loop(part.shape, put)
-        return [whole]
+        return whole
 
-    def do_pad(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        value, config = operands[0], equation.params["padding_config"]
+    def do_pad(self, op: Operation) -> Value:
+        value, config = op.operands[0], op.params["padding_config"]
         if any(low < 0 or high < 0 or inner for low, high, inner in config):
             raise self.refused("'pad' with negative or inner padding")
-        padded = self.stored(Value(shape, kind, lambda at: operands[1].read(()), False, False))
+        padded = self.stored(Value(op.shape, op.kind, lambda at: op.operands[1].read(()), False, False))
         self.loop(value.shape, lambda at: self.statement(padded.read(self.shifted([str(low) for low, _, _ in config], at)), value.read(at)))
-        return [padded]
+        return padded
 
-    def do_concatenate(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        whole, axis, start = self.new_array(shape, kind, fixed), equation.params["dimension"], 0
-        for value in operands:
+    def do_concatenate(self, op: Operation) -> Value:
+        whole, axis, start = self.new_array(op.shape, op.kind, op.fixed), op.params["dimension"], 0
+        for value in op.operands:
 
             def put(at: list[Expression], value: Value = value, start: int = start) -> Statement:
                 index = [spell("({} + {})", start, each) if i == axis else each for i, each in enumerate(at)]
                 return self.statement(whole.read(index), value.read(at))
 
-            with self.early(fixed):
+            with self.early(op.fixed):
                 self.loop(value.shape, put)
             start += value.shape[axis]
-        return [whole]
+        return whole
 
-    def do_stack(self, equation: Equation, operands: list[Value], shape: Shape, kind: str, fixed: bool) -> list[Value]:
-        whole, axis = self.new_array(shape, kind, fixed), equation.params["axis"]
-        for n, value in enumerate(operands):
+    def do_stack(self, op: Operation) -> Value:
+        whole, axis = self.new_array(op.shape, op.kind, op.fixed), op.params["axis"]
+        for n, value in enumerate(op.operands):
 
             def put(at: list[Expression], value: Value = value, n: int = n) -> Statement:
                 return self.statement(whole.read([*at[:axis], spell(str(n)), *at[axis:]]), value.read(at))
 
-            with self.early(fixed):
+            with self.early(op.fixed):
                 self.loop(value.shape, put)
-        return [whole]
+        return whole
 
 
 def _without(parts: Sequence[T], i: int) -> tuple[T, ...]:

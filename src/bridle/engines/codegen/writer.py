@@ -71,6 +71,26 @@ class Value(NamedTuple):
         return self.read(zeros(self.shape))
 
 
+class Operation(NamedTuple):
+    """An operation of the trace without a formula: its operands; the shape and kind of its first result, and whether that is fixed."""
+
+    equation: Equation
+    operands: list[Value]
+    shape: Shape
+    kind: str
+    fixed: bool
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What the trace says of it."""
+        params: dict[str, Any] = self.equation.params
+        return params
+
+    def value(self, read: Callable[[Sequence[Expression]], Expression], cheap: bool) -> Value:
+        """Its result, element by element."""
+        return Value(self.shape, self.kind, read, cheap, self.fixed)
+
+
 class Writer:
     """Statements before the rounds and in them, and the arrays they need; up to `wide` runs have room in an array."""
 
@@ -133,7 +153,8 @@ class Writer:
         method = getattr(self, f"do_{name.replace('-', '_')}", None)
         if method is None:
             raise self.refused(repr(name))
-        return list(method(equation, operands, shape, kind, fixed))
+        made = method(Operation(equation, operands, shape, kind, fixed))
+        return [made] if isinstance(made, Value) else list(made)
 
     def inline(self, params: dict[str, Any], operands: list[Value], origin: Equation | None = None) -> list[Value]:
         """The results of a traced function that an equation holds; `origin` where its own equations do not tell where they come from."""
