@@ -13,7 +13,7 @@ sessions
     GET    /v1/sessions/{name}  [read]   -> SESSION
     DELETE /v1/sessions/{name}  [admin]  lets go of it: its lease and its memory are given back, its journal stays -> {name}
 
-    SESSION is {name, policy, parameters, names, dim, engine, round, x, pending, dropped: [costs, constraints], cost, ccv, violations,
+    SESSION is {name, policy, parameters, names, dim, engine, round, x, pending, dropped, cost, ccv, violations,
                 alarms: [{kind, round, text}], gates: {NAME: GATE}, quarantined}
     GATE is {kind: "gate" | "pacer", budget, spent, left, unit, price?, played?, rounds?}
     domain is {kind: "ball" | "box" | "simplex" | "l1ball" | "spectrahedron" | "polyhedron" | "halfspace" | "product" | "paths" |

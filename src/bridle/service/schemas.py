@@ -275,7 +275,7 @@ class SessionStands(Struct):
     round: int
     x: list[float] | None
     pending: int
-    dropped: list[int]
+    dropped: int
     cost: float | None
     ccv: float | None
     violations: list[float]

@@ -70,7 +70,7 @@ def standing(hosted: Hosted, core: DurableCore) -> SessionStands:
         round=session.rounds,
         x=next_decision(core),
         pending=session.pending,
-        dropped=list(session.dropped),
+        dropped=session.dropped,
         cost=finite(session.cost),
         ccv=finite(max(violations, default=0.0)),
         violations=violations,

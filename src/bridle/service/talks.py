@@ -178,7 +178,6 @@ def read_certificate(facts: Facts) -> Certificate:
     known.pop("limits", None)
     known["above"] = tuple((each["level"], each["rounds"]) for each in facts["above"])
     known["alarms"] = tuple((each["kind"], each["round"]) for each in facts["alarms"])
-    known["dropped"] = (facts["dropped"]["costs"], facts["dropped"]["constraints"])
     known["charge"], known["bound"] = Charge(**facts["charge"]), Bound(**facts["bound"])
     known["rates"] = tuple(RateLimit(**each) for each in facts["rates"])
     known["rules"], known["names"] = tuple(facts["rules"]), tuple(facts["names"])
@@ -401,10 +400,9 @@ class SessionTalks:
         """How many rounds wait for feedback."""
         return int((yield from self._look())["pending"])
 
-    def dropped(self) -> Talk[tuple[int, int]]:
-        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        costs, limits = (yield from self._look())["dropped"]
-        return int(costs), int(limits)
+    def dropped(self) -> Talk[int]:
+        """How many rounds were forgotten or dropped: their feedback never came."""
+        return int((yield from self._look())["dropped"])
 
     def alarms(self) -> Talk[list[Facts]]:
         """The warnings that were given: kind, round, and where it is known the text."""

@@ -26,7 +26,7 @@ from bridle.session.feedback import LARGEST, Limits
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
 
-SCHEMA = 3
+SCHEMA = 4
 """The version of the format: files of no other are read."""
 
 MEMBERS = ("start", "state", "totals", "copies", "desk", "ledger", "boundary", "domain", "parameters")

@@ -76,8 +76,8 @@ class Session(SessionVerbs, ShownSession):
         How exact constraint values and gradients are, relative to their size: 1e-6 for single precision, for instance.
     late : {"copies", "pool"}, optional
         How rounds begun by `ask` are played: each by a copy of the policy that waits for nothing, or by one policy that is fed whatever
-        arrives.
-        Default: "copies"; "pool" for policy `rate`.
+        arrives, as only policies can be that are made for late feedback (`rate`, and `adagrad` with `delay`). Default: "pool" for these,
+        else "copies".
     pending : int, default 1000
         The most rounds that may wait for feedback, 1 or above.
     timeout : int, optional
@@ -136,6 +136,10 @@ class Session(SessionVerbs, ShownSession):
         record = for_constraints(record, len(called)) if called else record
         learns_late = capability(record, LearnsLate)
         late = validate.one_of("late", late or ("pool" if learns_late else "copies"), LATE_FORMS)
+        if late == "pool" and not learns_late:
+            raise InputError(
+                f"late must be 'copies', not 'pool': {validate.show(record)} is not made for late feedback (rate and adagrad with delay are)"
+            )
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:

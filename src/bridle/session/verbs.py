@@ -269,10 +269,9 @@ class SessionVerbs(SessionActions):
         return len(self._now.kept.pending.waiting)  # none while rounds are compiled
 
     @property
-    def dropped(self) -> tuple[int, int]:
-        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        lost = self._now.kept.pending.lost
-        return lost, lost
+    def dropped(self) -> int:
+        """How many rounds were forgotten or dropped: their feedback never came."""
+        return self._now.kept.pending.lost
 
     def ask(
         self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
@@ -316,7 +315,7 @@ class SessionVerbs(SessionActions):
         >>> session.observe(f=0.3, df=[1.0, 0.0], ticket=second)
         >>> session.forget(first)
         >>> session.rounds, session.pending, session.dropped
-        (1, 0, (1, 1))
+        (1, 0, 1)
         >>> session = bridle.Session(bridle.policy("bandit2", bridle.Ball(2), horizon=100, lipschitz=1.0))
         >>> ticket = session.ask(points=2)
         >>> session.observe(f=ticket.x @ [1.0, 0.0], g=ticket.x @ [0.0, 1.0] - 0.5, ticket=ticket)
@@ -392,7 +391,7 @@ class SessionVerbs(SessionActions):
         >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
         >>> session.forget(session.ask())
         >>> session.pending, session.dropped
-        (0, (1, 1))
+        (0, 1)
         """
         counted, number = False, None
         try:
