@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 from bridle import validate
 from bridle.core import Domain, Unavailable
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Body, Facts, Lost, Pause, Reply, ServiceLine, Talk
-from bridle.service.talks import SessionTalks, said_session
+from bridle.service.remote import Body, Facts, Lost, Pause, Reply, ServiceLine, SessionTalks, Talk, said_session
 
 if TYPE_CHECKING:
     import httpx
@@ -79,7 +78,7 @@ class Client(Caller):
     Raises
     ------
     InputError
-        The service refused, with its sentence (`bridle.service.exchange.RefusedByServer`), or did not answer (`Unanswered`), with the
+        The service refused, with its sentence (`bridle.service.remote.RefusedByServer`), or did not answer (`Unanswered`), with the
         identity
         to ask again with; or httpx is not installed.
 

@@ -10,9 +10,9 @@ import numpy as np
 from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.policies.registry import Configured
+from bridle.service.bodies import AlarmFacts, GateStands, SessionStands
 from bridle.service.hosted import Hosted, next_decision
 from bridle.service.metrics import SessionFigures
-from bridle.service.schemas import AlarmFacts, GateStands, SessionStands
 from bridle.session.durable import DurableCore
 from bridle.session.rates import limit_names
 from bridle.session.session import Session

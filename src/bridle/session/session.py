@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
@@ -15,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from bridle import database, records, validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import Bound, Domain, InputError, LearnsLate, Policy, S, TriesPoints, capability
+from bridle.core import Bound, Domain, Feedback, InputError, LearnsLate, Policy, S, TriesPoints, capability
+from bridle.domains.closed_form import BallSet
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
@@ -24,23 +28,19 @@ from bridle.policies.round_maps import RuleMixture
 from bridle.session import report_text, savefile
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
-from bridle.session.durable import DurableCore
-from bridle.session.embedded import Embedded, JournaledBudget
+from bridle.session.durable import DurableCore, Embedded, JournaledBudget, open_core
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
-from bridle.session.hints import HintGiven
-from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
-from bridle.session.ledger import LEVELS, Ledger
-from bridle.session.opening import open_core
+from bridle.session.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.parts import SessionParts, checked_names
+from bridle.session.prior import Prior
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
 from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
-from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -138,7 +138,7 @@ class Session(SessionVerbs, ShownSession):
         late = validate.one_of("late", late or ("pool" if learns_late else "copies"), LATE_FORMS)
         if late == "pool" and not learns_late:
             raise InputError(
-                f"late must be 'copies', not 'pool': {validate.show(record)} is not made for late feedback (rate and adagrad with delay are)"
+                f"late must be 'copies', not 'pool': {validate.show(record)} is not made for late feedback (rate, adagrad with delay are)"
             )
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
@@ -632,10 +632,10 @@ class DurableSession(Session):
 
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Array:
-        if rules is None and features is None and known is None and hint is None and (x := self._embedded.decision()) is not None:
+    def decide(self, **said: Unpack[Prior]) -> Array:
+        if all(each is None for each in said.values()) and (x := self._embedded.decision()) is not None:
             return x
-        return self._embedded.do(self._core.decide, rules, features, known, hint)  # type: ignore[no-any-return]
+        return self._embedded.do(self._core.decide, **said)  # type: ignore[no-any-return]
 
     def observe(
         self,
@@ -659,39 +659,21 @@ class DurableSession(Session):
             ticket=ticket, played=played, key=key, pay=pay,
         )  # fmt: skip
 
-    def ask(
-        self,
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-        hint: HintGiven = None,
-        points: int | None = None,
-        key: str | bytes | None = None,
-    ) -> Ticket:
-        return self._embedded.do(self._core.ask, rules, features, known, hint, points=points, key=key)  # type: ignore[no-any-return]
+    def ask(self, *, points: int | None = None, key: str | bytes | None = None, **said: Unpack[Prior]) -> Ticket:
+        return self._embedded.do(self._core.ask, points=points, key=key, **said)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
         self._embedded.do(self._core.forget, ticket)
 
-    def step(
-        self,
-        cost: object,
-        constraints: Iterable[object] = (),
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-        hint: HintGiven = None,
-    ) -> Array:
+    def step(self, cost: object, constraints: Iterable[object] = (), **said: Unpack[Prior]) -> Array:
         refuse_other_constraints(constraints)
         if self._core.session._tries:
-            refuse_extras(self._core.session._called, rules=rules, features=features, known=known, hint=hint)
+            refuse_extras(self._core.session._called, **said)
             points = self._of(lambda session: session._points())
             costs, values = values_at(points, cost, tuple(constraints))
             self.observe(costs, g=values)
             return as_asked(points)
-        x = self.decide(rules=rules, features=features, known=known, hint=hint)
+        x = self.decide(**said)
         self.observe(**observed_at(x, cost, constraints))
         return x
 
@@ -704,7 +686,7 @@ class DurableSession(Session):
         """Change a limit, by its name or its place, for all feedback from now on.
 
         `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
-        `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
+        `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.replay`.
         """
         self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most, key=key)
 
@@ -779,3 +761,36 @@ for _name in (
     setattr(DurableSession, _name, _read_through(_name))
 for _name in ("bound", "certificate", "report", "save"):
     setattr(DurableSession, _name, _ask_through(_name))
+
+
+REHEARSED = 3
+"""How many rounds of a session of the same kind are played beforehand."""
+
+
+@cache
+def load_solvers() -> None:
+    """Load what certificates solve programs with, and prove a small contradiction; once in a process."""
+    ledger, axis = Ledger(BallSet(np.zeros(2), 1.0), 2), np.eye(1, 2)
+    for t in (1, 2):
+        ledger.take(Feedback(np.zeros(2), 0.0, axis[0], np.array([0.1]), axis if t == 1 else -axis), t)
+    ledger.complete().regret()
+    while ledger.search(2, ranking=True) is None or ledger.busy:
+        pass
+
+
+def use_domain(parts: SessionParts) -> None:
+    """Call the session's domain once in each way that a look after a round does: it may have a solver of its own."""
+    if parts.ledger is not None and parts.ledger.domain.known and parts.domain is not None:
+        where, axis = parts.ledger.domain, np.eye(1, len(parts.ledger.domain.middle))[0]
+        with suppress(*FAILURES):
+            where.least(axis)
+            parts.domain.project(where.middle + where.diameter * axis)
+
+
+def rehearse(decide: Callable[[], Array], observe: Callable[..., None], constraints: int) -> None:
+    """Play some rounds, each with violated constraints, of a session that is then thrown away."""
+    with warnings.catch_warnings(), suppress(*FAILURES):
+        warnings.simplefilter("ignore")
+        for _ in range(REHEARSED):
+            axis = np.eye(1, len(decide()))
+            observe(f=0.0, df=axis[0], g=np.full(constraints, 1e-3), dg=np.repeat(axis, constraints, axis=0))

@@ -15,13 +15,11 @@ from bridle.ops import Array
 from bridle.session.actions import SessionActions
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate
-from bridle.session.hints import HintGiven
-from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
-from bridle.session.rounds import ENTRANCES
+from bridle.session.prior import HintGiven, Known
+from bridle.session.rounds import ENTRANCES, mark, wait
 from bridle.session.savefile import SessionImage
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
-from bridle.session.turns import mark, wait
 
 
 class SessionVerbs(SessionActions):
