@@ -251,7 +251,7 @@ class DurableCore(ReplayedSession):
         """
         self.check()
         session = self.session
-        if key is None and all(each is None for each in said.values()) and not session._unsaid():
+        if key is None and (not said or all(each is None for each in said.values())) and not session._unsaid():
             self.check_held()
             return Applied(session.decide(), self.seq)
         payload, identity = events.saying(said), events.key_of(key)

@@ -423,9 +423,7 @@ class PendingRounds:
                 saved[f"terms.{number}"] = written(each.terms)
             if each.action is not None:
                 saved[f"action.{number}"] = each.action
-            saved |= {
-                f"made.{number}.{key}": np.asarray(value, dtype=float) for key, value in records.leaves(each.made).items() if each.made
-            }
+            saved |= records.leaves(each.made, f"made.{number}")
         return saved
 
     def restore(self, saved: dict[str, Array], states: list[object]) -> None:

@@ -147,7 +147,7 @@ def packed(session: SessionImage) -> dict[str, Array]:
     }
     watch = session.log.watch
     if watch is not None:
-        more |= {f"ledger.watch.{name}": value for name, value in records.leaves(watch).items()}
+        more |= records.leaves(watch, "ledger.watch")
     if parts.ledger is not None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
@@ -156,7 +156,7 @@ def packed(session: SessionImage) -> dict[str, Array]:
             f"boundary.{key}": value
             for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.rounds, pending.front).items()
         }
-    totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
+    totals = {"totals.rounds": float(session.rounds), **records.leaves(session.totals, "totals")}
     return _sealed(parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 
 
@@ -278,7 +278,7 @@ class Saved:
 
     def part(self, prefix: str) -> dict[str, Array]:
         """The arrays whose names begin like this, without it."""
-        return {name.removeprefix(prefix): value for name, value in self.arrays.items() if name.startswith(prefix)}
+        return records.under(prefix, self.arrays)
 
     @contextmanager
     def checking(self) -> Iterator[None]:
@@ -328,8 +328,7 @@ class Saved:
             if np.shape(leaf) != saved[name].shape:
                 odd = f"leaf {name!r} has shape {saved[name].shape}, not {np.shape(leaf)}"
                 raise InputError(f"cannot load {self.path}: it does not fit this policy, {odd}")
-        values = iter([saved[name] for name in wanted])
-        return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), template)
+        return records.filled(template, saved)
 
 
 def _sealed(
@@ -351,9 +350,8 @@ def _sealed(
         except Unportable as own:
             arrays = {"start": start}  # a learner, potential, domain or rule of the user's own: loading needs policy=...
             header["own"] = str(own)
-    arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
-    arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
-    arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
+    given = {**{f"state.{key}": leaf for key, leaf in records.leaves(state).items()}, **totals, **more}
+    arrays |= {key: np.asarray(value, dtype=float) for key, value in given.items()}
     return {"header": np.array(storage.sealed(header, arrays)), **arrays}
 
 

@@ -633,7 +633,7 @@ class DurableSession(Session):
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
     def decide(self, **said: Unpack[Prior]) -> Array:
-        if all(each is None for each in said.values()) and (x := self._embedded.decision()) is not None:
+        if (not said or all(each is None for each in said.values())) and (x := self._embedded.decision()) is not None:
             return x
         return self._embedded.do(self._core.decide, **said)  # type: ignore[no-any-return]
 
