@@ -119,8 +119,8 @@ def plain(value: Any) -> Any:
 FLOATS = {float}
 
 
-def table(rows: list[list[float]]) -> Any:
-    """Lists of floats as an array, where they are equally long; else as they came, for the session to judge."""
+def table(rows: Any) -> Any:
+    """Floats, or lists of them, as an array, where they are equally long; else as they came, for the session to judge."""
     try:
         return np.array(rows)
     except ValueError:
@@ -201,9 +201,10 @@ def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) ->
     """Feedback; the answer has the next decision."""
 
     def verb(core: DurableCore) -> VerbOutcome:
-        notes, g = RoundNotes(core, hosted), plain(body.g)
+        read = table if isinstance(body, PlainBody) else plain  # the types of plain numbers are known
+        notes, g = RoundNotes(core, hosted), read(body.g)
         applied = core.observe(
-            body.f, plain(body.df), g, plain(body.dg), body.modulus,
+            body.f, read(body.df), g, read(body.dg), body.modulus,
             ticket=body.ticket, played=body.played, pay=body.pay, key=key,
             answer=None if key is None and body.ticket is None else notes.answer,
         )  # fmt: skip
