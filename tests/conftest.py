@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridle import cli
-from bridle.session import turns
+from bridle.session import rounds
 
 settings.register_profile(
     "bridle", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -30,7 +30,7 @@ TORN = ("test_interrupts.py", "test_rounds_that_are_broken_off.py", "test_files_
 def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session whose call was torn out notices by being alone; idle threads that other tests' libraries left are no company."""
     if request.path.name in TORN:
-        monkeypatch.setattr(turns, "threading", SimpleNamespace(active_count=lambda: 1))
+        monkeypatch.setattr(rounds, "threading", SimpleNamespace(active_count=lambda: 1))
 
 
 @pytest.fixture

@@ -89,16 +89,30 @@ def leaves(record: object, prefix: str = "") -> dict[str, Any]:
     return named
 
 
-def filled(record: R, named: dict[str, Any], prefix: str) -> R:
-    """A record like this one with the leaves of these dotted names, the inverse of `leaves`.
+def filled(record: R, named: dict[str, Any], prefix: str = "") -> R:
+    """A record like this one with the leaves of these dotted names, the inverse of `leaves`; ValueError where one has another shape.
 
     >>> filled((1.0, (2.0, None)), {"a.0": 5.0, "a.1.0": 6.0}, "a")
     (5.0, (6.0, None))
     """
-    if not is_record(record):
-        leaf = None if record is None else named[prefix]
-        return cast(R, float(leaf) if isinstance(record, float) and leaf is not None else leaf)
-    return rebuild(record, [filled(part, named, f"{prefix}.{name}") for name, part in children(record)])  # type: ignore[return-value]
+    if is_record(record):
+        start = f"{prefix}." if prefix else ""
+        return rebuild(record, [filled(part, named, start + name) for name, part in children(record)])  # type: ignore[return-value]
+    if record is None:
+        return record
+    leaf = named[prefix]
+    if np.shape(leaf) != np.shape(cast(Scalar, record)):
+        raise ValueError(prefix)
+    return cast(R, leaf if np.ndim(leaf) else float(leaf))
+
+
+def under(prefix: str, named: dict[str, Array]) -> dict[str, Array]:
+    """The leaves whose names begin like this, without it.
+
+    >>> under("a.", {"a.0": 5.0, "b": 6.0})
+    {'0': 5.0}
+    """
+    return {name.removeprefix(prefix): value for name, value in named.items() if name.startswith(prefix)}
 
 
 def same(a: object, b: object) -> bool:

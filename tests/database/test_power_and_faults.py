@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from bridle.database import Damaged, Event, Snapshot, StoreError, open_store, owners, sqlite
-from bridle.database.packing import unpacked
+from bridle.database.store import unpacked
 from helpers.forgetful_disk import ForgetfulDisk
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 import warnings
@@ -79,19 +78,6 @@ def test_psycopg_that_is_missing_is_one_error(monkeypatch):
     monkeypatch.delitem(sys.modules, "bridle.database.postgres", raising=False)
     with pytest.raises(Unavailable, match=r"pip install 'bridle-oco\[postgres\]'"):
         open_store("postgresql://host/base")
-
-
-def test_the_tables_are_those_that_statements_are_about(url, tmp_path):
-    """`schema` makes them, `tables` has what statements need."""
-    from bridle.database import tables
-
-    open_store(url).close()
-    made = sqlite3.connect(f"{tmp_path}/run.db")
-    for name in ("SESSION", "EVENT", "SNAPSHOT", "SERVER", "QUARANTINE", "API_KEY", "AUDIT"):
-        table = getattr(tables, name)
-        columns = {row[1]: row[2] for row in made.execute(f"PRAGMA table_info({table.name})")}
-        assert set(columns) - {"id"} == {column.name for column in table.columns} - {"id"}
-    made.close()
 
 
 def test_every_statement_is_one_that_sqlite_understands(url):

@@ -86,7 +86,8 @@ POLICY = bridle.policy("anytime", bridle.Ball(DIM))
 
 
 def play(situation: Situation) -> bridle.Session:
-    session = bridle.Session(POLICY, engine="python", late=situation.late)
+    policy = bridle.policy("adagrad", bridle.Ball(DIM), delay=0) if situation.late == "pool" else POLICY
+    session = bridle.Session(policy, engine="python", late=situation.late)
     for t in range(situation.rounds - 1):
         session.observe(**record(t, session.decide()))
     return session

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from bridle.database import open_store
+from bridle.service.app import ROUTES
 from bridle.service.auth import make_key
-from bridle.service.routes import ROUTES
 from helpers.postgres import free_port
 from helpers.serving import ANYTIME, ROUND, ServerProcess, create, serving, state_of
 

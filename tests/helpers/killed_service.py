@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import bridle
-from bridle.service import exchange
+from bridle.service import remote
 from helpers.postgres import free_port
 from helpers.serving import ServerProcess
 
@@ -103,14 +103,14 @@ def kill_server(folder: Path, kills: int, seed: int = 0, program: Path | None = 
         server.kill()
         server.start()
 
-    pause, exchange.LONGEST_PAUSE = exchange.LONGEST_PAUSE, 0.1  # so that there is load again soon
+    pause, remote.LONGEST_PAUSE = remote.LONGEST_PAUSE, 0.1  # so that there is load again soon
     try:
         server.start()
         run = KilledService([server.url], interrupt, kills, seed=seed)
         run.run()
         return run
     finally:
-        exchange.LONGEST_PAUSE = pause
+        remote.LONGEST_PAUSE = pause
         server.close()
 
 

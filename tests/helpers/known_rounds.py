@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 import bridle
-from bridle.session.known_limits import CLOSE
+from bridle.session.prior import CLOSE
 
 DOMAINS = {
     "box": bridle.Box(-1.0, 1.0, dim=3),

@@ -38,7 +38,8 @@ def drawn(seed: int) -> Case:
     policy = str(rng.choice(["anytime", "soft", "sinha2024", "adagrad", "ogd", "rate", "mlpoly", "adaftrl"]))
     through = str(rng.choice(["rules", "coordinate"] if policy == "mlpoly" else ["none", "rules", "coordinate", "features"]))
     known, played, feasible = (rng.random(3) < [0.5, 0.5, 0.7]).tolist()
-    return Case(seed, policy, through, known, played, str(rng.choice(["no", "no", "copies", "pool"])), feasible)
+    late = str(rng.choice(["no", "no", "copies", "pool"]))
+    return Case(seed, policy, through, known, played, "copies" if late == "pool" and policy != "rate" else late, feasible)
 
 
 class Noted(NamedTuple):

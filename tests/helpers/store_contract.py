@@ -188,26 +188,26 @@ def counts_refusals_that_it_no_longer_keeps(url: str, monkeypatch: Any) -> None:
 
 def refuses_tables_of_another_version(url: str, monkeypatch: Any) -> None:
     """Tables are made whole or not at all; those of another version are refused, for reading too, and stay as they are."""
-    from bridle.database import schema
+    from bridle.database import tables
 
     with pytest.raises(InputError):
         open_store(url, readonly=True)
-    creation = schema.creation
+    creation = tables.creation
 
     def broken(dialect: Any) -> Any:
         yield "CREATE TABLE half (id INTEGER)"
         yield "this is no statement"
 
     with monkeypatch.context() as changed:
-        changed.setattr(schema, "creation", broken)
+        changed.setattr(tables, "creation", broken)
         with pytest.raises(StoreError):
             open_store(url)
-        changed.setattr(schema, "creation", creation)
+        changed.setattr(tables, "creation", creation)
         with open_store(url) as store:
             store.create("shop", b"spec")
             assert not rows_of(store, "half"), "tables that failed left something behind"
     with monkeypatch.context() as changed:
-        changed.setattr(schema, "VERSION", schema.VERSION + 1)
+        changed.setattr(tables, "VERSION", tables.VERSION + 1)
         for readonly in (False, True):
             with pytest.raises(
                 InputError, match=r"its tables have version 2, and this version of bridle reads version 3 alone; open it with"

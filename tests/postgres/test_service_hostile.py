@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
 import bridle
-from bridle.service.app import make_app
+from bridle.service.app import ROUTES, make_app
 from bridle.service.config import ServiceConfig
-from bridle.service.routes import ROUTES
 from bridle.service.service import Service
 from helpers.serving import ROUND, create, serving
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.service import exchange
+from bridle.service import remote
 from helpers.killed_service import KilledService, feedback, hasty_program, kill_server
 from helpers.postgres import free_port
 from helpers.serving import ROUND, ServerProcess, create
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # 
 
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch):
-    monkeypatch.setattr(exchange, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(remote, "LONGEST_PAUSE", 0.1)
 
 
 def test_ten_kills_of_a_server_under_load_lose_nothing(tmp_path):

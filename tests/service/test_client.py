@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.service import exchange
-from bridle.service.exchange import RefusedByServer, Unanswered
+from bridle.service import remote
 from bridle.service.limits import ServiceLimits
 from bridle.service.recipes import domain_of
-from bridle.service.talks import said_domain, said_event, said_session
+from bridle.service.remote import RefusedByServer, Unanswered, said_domain, said_event, said_session
 from helpers.fake_service import FakeService, hostile
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.BridleWarning")  # of the service's side: records here are of no convex function
@@ -224,9 +223,9 @@ def test_the_server_says_how_long_to_wait_and_pauses_grow(impatient):
         return httpx.Response(503, headers={} if wait is None else {"Retry-After": wait}, json={"error": "the store is in trouble"})
 
     client(line).session("shop").observe(f=1.0, df=[1.0, 0.0, 0.0])
-    assert impatient[:3] == [1.5, exchange.LONGEST_ORDER, exchange.LONGEST_PAUSE]
+    assert impatient[:3] == [1.5, remote.LONGEST_ORDER, remote.LONGEST_PAUSE]
     growing = impatient[3:]
-    longest = [min(exchange.LONGEST_PAUSE, exchange.FIRST_PAUSE * 2**n) for n in range(3, 11)]
+    longest = [min(remote.LONGEST_PAUSE, remote.FIRST_PAUSE * 2**n) for n in range(3, 11)]
     assert all(0.5 * most <= pause <= most for most, pause in zip(longest, growing, strict=True))
 
 

@@ -27,7 +27,7 @@ def served(tmp_path_factory):
 @pytest.fixture
 def impatient(monkeypatch):
     """Pauses are shorter."""
-    monkeypatch.setattr("bridle.service.exchange.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("bridle.service.remote.FIRST_PAUSE", 0.001)
 
 
 def line(rng, share):

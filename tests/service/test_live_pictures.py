@@ -10,10 +10,9 @@ import pytest
 
 from bridle.comparisons.html_page import style_sheet
 from bridle.core import Unavailable
-from bridle.service import live
+from bridle.service import page
 from bridle.service.errors import Turned
-from bridle.service.live import LivePictures
-from bridle.service.page import frame, page_files
+from bridle.service.page import LivePictures, frame, page_files
 
 QUICK = 0.005
 
@@ -61,14 +60,14 @@ def test_a_picture_comes_at_once_and_then_what_is_new():
         return first, second
 
     first, second = asyncio.run(watch())
-    assert [each["round"] for each in first["rounds"]] == list(range(401 - live.FIRST_ROUNDS, 401))
+    assert [each["round"] for each in first["rounds"]] == list(range(401 - page.FIRST_ROUNDS, 401))
     assert [each["round"] for each in second["rounds"]] == [401, 402]
     assert second["session"]["round"] == 402
     assert second["time"] >= first["time"]
 
 
 def test_nothing_is_said_while_nothing_is_new_but_the_line_is_kept(monkeypatch):
-    monkeypatch.setattr(live, "SILENCE", 3 * QUICK)
+    monkeypatch.setattr(page, "SILENCE", 3 * QUICK)
 
     async def watch():
         sessions = Sessions()
@@ -152,7 +151,7 @@ def test_who_may_look_no_more_sees_no_more():
 
 
 def test_no_more_may_look_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(live, "MOST_STREAMS", 2)
+    monkeypatch.setattr(page, "MOST_STREAMS", 2)
 
     async def watch():
         pictures = LivePictures(Sessions(), QUICK)

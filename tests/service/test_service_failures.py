@@ -12,7 +12,7 @@ import pytest
 
 from bridle.core import InputError
 from bridle.database import StoreError, open_store
-from bridle.service import asked, writer
+from bridle.service import commands, writer
 from helpers.serving import ROUND, create, serving, state_of
 
 
@@ -52,13 +52,13 @@ def test_a_session_that_was_broken_off_in_the_middle_is_made_again(db, monkeypat
     with serving(db) as server, server.client() as client:
         create(client)
         assert observe(client, "first").json()["round"] == 1
-        own = asked.next_decision
+        own = commands.next_decision
 
         def once(core):
-            monkeypatch.setattr(asked, "next_decision", own)
+            monkeypatch.setattr(commands, "next_decision", own)
             raise InputError("it cannot be shown")
 
-        monkeypatch.setattr(asked, "next_decision", once)
+        monkeypatch.setattr(commands, "next_decision", once)
         assert observe(client, "second").status_code == 422  # after it was applied in memory: nothing of it is in the journal
         assert [observe(client, "second").json()["round"] for _ in range(2)] == [2, 2]
         assert client.get("/v1/sessions/shop").json()["round"] == 2

@@ -6,9 +6,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from bridle.service.app import make_app
+from bridle.service.app import ROUTES, make_app
 from bridle.service.config import ServiceConfig
-from bridle.service.routes import ROUTES
 from bridle.service.service import Service
 from helpers.serving import create, serving
 

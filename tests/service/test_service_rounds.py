@@ -12,10 +12,9 @@ import pytest
 import bridle
 from bridle import database
 from bridle.core import InputError
-from bridle.service import asked
+from bridle.service import commands
+from bridle.service.bodies import BatchBody, PlainBatch, Reader
 from bridle.service.hosted import Hosted
-from bridle.service.reading import Reader
-from bridle.service.schemas import BatchBody, PlainBatch
 from helpers.serving import ANYTIME, BOX, ROUND, create, serving, state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")]  # the twins' alarms
@@ -138,11 +137,11 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
     hosted = SimpleNamespace(rounds=[], decided=None, waiting={}, hear=lambda core: core.warnings())
     hosted.remember = partial(Hosted.remember, hosted)
     refused: list[tuple[int, str]] = []
-    outcome = asked.observing_many(read.events, hosted, refused)(batch)
+    outcome = commands.observing_many(read.events, hosted, refused)(batch)
     rows, answers = [], []
     for event in told:
         try:
-            rows += alone.observe(event["f"], np.array(event["df"]), np.array(event["g"]), asked.table(event["dg"])).rows
+            rows += alone.observe(event["f"], np.array(event["df"]), np.array(event["g"]), commands.table(event["dg"])).rows
         except bridle.InputError as wrong:
             answers.append({"error": str(wrong)})
         else:
@@ -184,7 +183,7 @@ def test_late_feedback_comes_in_any_order(client, name):
     post(client, name, "forget", {"ticket": tickets[1]["ticket"]})
     twin.forget(mine[1])
     facts = client.get(f"/v1/sessions/{name}").json()
-    assert (facts["round"], facts["pending"], tuple(facts["dropped"])) == (twin.rounds, twin.pending, twin.dropped)
+    assert (facts["round"], facts["pending"], facts["dropped"]) == (twin.rounds, twin.pending, twin.dropped)
     assert facts["x"] == twin.decide().tolist()
 
 

@@ -14,9 +14,9 @@ import pytest
 from bridle.database import open_store
 from bridle.database.store import Keys
 from bridle.service import keyring, logs
+from bridle.service.app import ROUTES
 from bridle.service.config import ServiceConfig
 from bridle.service.limits import ServiceLimits
-from bridle.service.routes import ROUTES
 from bridle.service.server import warn_of_sqlite
 from helpers.serving import ANYTIME, ROUND, Server, create, new_key, serving, state_of
 

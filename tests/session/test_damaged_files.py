@@ -181,7 +181,7 @@ def test_foreign_members_and_deep_headers_are_one_error(tmp_path):
         bridle.Session.load(path)
     for depth in (500, 5_000, 100_000):
         for inside in ("[" * depth + "]" * depth, '{"record": "BoxSet", "parts": {"low": ' * depth + "1" + "}}" * depth):
-            text = f'{{"library": "bridle", "schema": 3, "digest": "", "policy": "anytime", "domain": {inside}, "parameters": {{}}}}'
+            text = f'{{"library": "bridle", "schema": 4, "digest": "", "policy": "anytime", "domain": {inside}, "parameters": {{}}}}'
             np.savez(
                 path, header=np.array(text), start=np.zeros(2), **{f"totals.{key}": np.zeros(()) for key in ("rounds", "cost", "hard")}
             )

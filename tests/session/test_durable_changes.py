@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle.policies.levels import LevelState, make_level, most_violations, with_shares
-from bridle.session.changes import refuse_moving
+from bridle.session.replay import refuse_moving
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 
 BOX = bridle.Box(-1.0, 1.0, dim=2)

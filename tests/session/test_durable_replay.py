@@ -38,7 +38,7 @@ CASES = [
     Case(1, "anytime", "none", known=False, played=False, late="no", feasible=True),
     Case(2, "anytime", "rules", known=True, played=True, late="copies", feasible=True),
     Case(3, "anytime", "features", known=True, played=True, late="no", feasible=False),
-    Case(4, "soft", "none", known=True, played=True, late="pool", feasible=True),
+    Case(4, "soft", "none", known=True, played=True, late="copies", feasible=True),
     Case(5, "rate", "rules", known=False, played=True, late="pool", feasible=True),
     Case(6, "rate", "none", known=False, played=True, late="no", feasible=True),
     Case(7, "sinha2024", "coordinate", known=True, played=False, late="copies", feasible=False),

@@ -87,12 +87,12 @@ def test_a_journal_has_every_hint(tmp_path):
 
 def test_a_hint_is_written_as_it_was_given():
     hint = {"df": np.array([1.0, -2.0]), "g": np.array([0.5]), "dg": np.array([[3.0, 4.0]]), "x": np.array([0.1, 0.2])}
-    read = events.said(events.saying(features=[7.0], hint=hint))
+    read = events.said(events.saying({"features": [7.0], "hint": hint}))
     assert list(read) == ["features", "hint"]
     assert list(read["hint"]) == ["df", "g", "dg", "x"]
     for name, values in hint.items():
         np.testing.assert_array_equal(read["hint"][name], values)
-    assert events.said(events.saying(hint=[1.0, 2.0]))["hint"]["df"].tolist() == [1.0, 2.0]
+    assert events.said(events.saying({"hint": [1.0, 2.0]}))["hint"]["df"].tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(

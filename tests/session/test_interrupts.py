@@ -184,7 +184,8 @@ def test_between_compiled_rounds_and_others():
 
 
 def late_session(late: str, engine: str = "python") -> tuple[bridle.Session, list[int]]:
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), late=late, pending=4, engine=engine)
+    policy = bridle.policy("adagrad", bridle.Ball(2), delay=0) if late == "pool" else bridle.policy("anytime", bridle.Ball(2))
+    session = bridle.Session(policy, late=late, pending=4, engine=engine)
     tickets = []
     for t in range(1, 40):
         tickets.append(session.ask().id)

@@ -11,7 +11,7 @@ import bridle
 from bridle import validate
 from bridle.core import Unavailable
 from bridle.functions import QuadraticForm
-from bridle.session import known_limits as module
+from bridle.session import prior as module
 from bridle.solvers import nearest_in_norm
 from helpers.sessions import assert_identical, snapshot
 

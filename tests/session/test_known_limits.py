@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle.core import Unavailable
-from bridle.session import known_limits as module
+from bridle.session import prior as module
 from helpers import known_rounds
 from helpers.sessions import assert_identical, snapshot
 

@@ -13,7 +13,7 @@ START = np.array([0.1, 0.2])
 
 
 def waiting_rounds(late: str = "copies", limit: int = 100, timeout: int | None = None, name: str = "anytime") -> PendingRounds:
-    settings = {} if name == "anytime" else {"horizon": 100, "lipschitz": 1.0}
+    settings = {"anytime": {}, "adagrad": {"delay": 0}}.get(name, {"horizon": 100, "lipschitz": 1.0})
     return PendingRounds(bridle.policy(name, bridle.Ball(2), **settings).record, START, late, limit, timeout)
 
 
@@ -44,7 +44,7 @@ def test_a_round_that_begins_while_others_wait_is_played_by_another_copy():
 
 
 def test_a_pool_is_one_copy():
-    pending = waiting_rounds("pool")
+    pending = waiting_rounds("pool", name="adagrad")
     for _ in range(3):
         pending.ask()
     assert len(pending.copies) == 1

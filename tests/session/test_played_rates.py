@@ -190,10 +190,9 @@ def test_feedback_between_two_words_on_a_round_is_not_forgotten():
     assert session.rates[0].counted == before + 1 == session.rounds
 
 
-@pytest.mark.parametrize("late", ["pool", "copies"])
-def test_a_state_that_was_fed_is_not_put_back(late, tmp_path):
+def test_a_state_that_was_fed_is_not_put_back(tmp_path):
     """Feedback without slopes leaves the decision where it is, and is in the state all the same; in files too."""
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), late=late)
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
     old = session.ask()
     session.decide(known=([[1.0, 0.0]], [-0.5]))
     session.observe(f=3.0, df=[0.0, 0.0], g=-1.0, dg=[0.0, 0.0], ticket=old)

@@ -9,7 +9,7 @@ import pytest
 
 import bridle
 from bridle import EmptyPromiseWarning, StuckWarning
-from bridle.session import monitor
+from bridle.session import alarms
 
 BOX = bridle.Box([0.0], [1000.0])
 SLOW = {"lipschitz": 1.0, "bound": 1000.0}
@@ -41,7 +41,7 @@ def test_a_limit_that_nothing_moves_towards_is_reported_once():
     heard, session = run(bridle.Session(bridle.policy("soft", BOX, **SLOW), x1=[0.0]), 700, short)
     (alarm,) = heard
     assert isinstance(alarm, StuckWarning)
-    assert (alarm.limit, alarm.since, alarm.round) == (0, 64, 64 + monitor.LONG_VIOLATED)
+    assert (alarm.limit, alarm.since, alarm.round) == (0, 64, 64 + alarms.LONG_VIOLATED)
     assert alarm.violation == pytest.approx(0.95, abs=0.01)
     assert alarm.gained < 0.05 * alarm.violation
     assert "moves of the action have lowered it by" in str(alarm)
@@ -113,7 +113,7 @@ def test_a_promise_beyond_what_can_be_lost_is_reported():
     heard, session = run(bridle.Session(policy, x1=[3.0]), 300, lambda t, x: (-1.0, np.array([0.0])), cost=0.01)
     (alarm,) = heard
     assert isinstance(alarm, EmptyPromiseWarning)
-    assert alarm.round == monitor.PROMISED_AFTER
+    assert alarm.round == alarms.PROMISED_AFTER
     assert alarm.most == pytest.approx(0.01 * 4.0 * 256)
     assert alarm.promised >= alarm.most
     assert session.bound().regret is not None  # it is true, and empty

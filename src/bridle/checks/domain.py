@@ -13,10 +13,11 @@ from bridle.validate import show
 def check_domain(domain: Domain, seed: int = 0, points: int = 200, tolerance: float | None = None) -> None:
     """Try to refute that a domain is what it says.
 
-    At random, far, tied, boundary and interior points: its projection must land inside, be idempotent, leave interior points alone bit for
-    bit,
-    be non-expansive, and satisfy the variational inequality that makes it *the* projection. A batch must give what a loop gives.
+    At random, far, tied, boundary and interior points: its projection must land inside, be idempotent, leave interior points alone bit
+    for bit, be non-expansive, and satisfy the variational inequality that makes it *the* projection. A batch must give what a loop gives.
     `linear_argmin` must be in the set and attain `linear_min`. No two points may be farther apart than the diameter.
+
+    Raises `AssertionError`: it is refuted; the message says how.
 
     Parameters
     ----------
@@ -30,11 +31,6 @@ def check_domain(domain: Domain, seed: int = 0, points: int = 200, tolerance: fl
         How exact it must be, relative to the diameter plus the length of the centre (and of a point that is projected). Default: 1e-12,
         some
         thousand roundings, or 1e-9 where a solver is called.
-
-    Raises
-    ------
-    AssertionError
-        It is refuted; the message says how.
 
     Examples
     --------

@@ -28,6 +28,9 @@ def check_functions(
     answers the same; its gradient lies between the slopes to both sides; it is never above a chord or below a tangent. A function that says
     that it is not convex (``convex=False``) is not asked to be.
 
+    Returns what was checked; what did not apply starts with "skipped". Raises `AssertionError`: it is refuted; the
+    message says how and where.
+
     Parameters
     ----------
     cost : Function, tuple or callable
@@ -42,16 +45,6 @@ def check_functions(
         How many segments are tried, 1 or above; each function is asked six times on each.
     tolerance : float, default 1e-9
         How exact values are, relative to their size: 1e-6 for single precision, for instance.
-
-    Returns
-    -------
-    list of str
-        What was checked; what did not apply starts with "skipped".
-
-    Raises
-    ------
-    AssertionError
-        It is refuted; the message says how and where.
 
     Examples
     --------

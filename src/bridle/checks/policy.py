@@ -1,24 +1,31 @@
-"""What every policy must satisfy."""
+"""What every policy must satisfy.
+
+A policy's walk through given rounds: every decision, every state, and whether anything that was handed over has changed.
+
+Whether a policy can be played at all: its first rounds, looked at as `check_policy` looks at all of them.
+"""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import domains, engines, policies, records
 from bridle.checks.case import MakePolicy, PolicyCase, bits, gentle_rounds, python_only, rough_rounds
 from bridle.checks.sessions import check_session
-from bridle.checks.walk import check_same_walk, walk
-from bridle.core import BridleWarning, Domain, InputError, Policy, revealed
+from bridle.core import BridleWarning, Domain, Feedback, InputError, Policy, Round, TriesPoints, capability, revealed
 from bridle.game.play import play, policy_for
-from bridle.policies import own
+from bridle.ops import Array
+from bridle.policies import Configured, own
 from bridle.policies.common import exp_concavity_of
-from bridle.policies.registry import constraints_of
+from bridle.policies.own import blame
+from bridle.policies.registry import constraints_of, for_constraints, source_of
 from bridle.policies.round_maps import record_of
-from bridle.problems import problem
+from bridle.problems import Problem, problem
 from bridle.validate import show
 
 UNITS = {"lipschitz": 1.0, "bound": 1.0, "slater": 1.0, "modulus": 1.0, "noise": 1.0, "exp_concavity": -1.0}
@@ -41,6 +48,9 @@ def check_policy(
     state holds floats and float64 arrays of constant shapes; a saved session goes on bit for bit; refused input changes nothing. Where the
     record can be compiled, many runs at once are the runs one by one to 1e-12, and the engines agree to 1e-9 (on the first domain).
 
+    Returns what was checked; what did not apply starts with "skipped". Raises `AssertionError`: it is refuted; the
+    message says how.
+
     Parameters
     ----------
     factory : callable or str
@@ -58,16 +68,6 @@ def check_policy(
         Also check that costs, constraints and `lipschitz` times a constant give the same decisions; `factory` then takes `lipschitz` too.
     **settings : object
         Is handed on to `factory`.
-
-    Returns
-    -------
-    list of str
-        What was checked; what did not apply starts with "skipped".
-
-    Raises
-    ------
-    AssertionError
-        It is refuted; the message says how.
 
     Examples
     --------
@@ -220,3 +220,102 @@ def _check_engines(case: PolicyCase) -> str:
     apart = ~(off <= 1e-9 * case.domain.diameter())
     case.require(not apart.any(), f"the engines must agree; off by {off.max():.3g}, and first in round {int(np.argmax(apart)) + 1}")
     return f"{case.name}: engines"
+
+
+class Walk(NamedTuple):
+    """What was decided, the states from the first to the last, and what was revealed."""
+
+    decisions: list[Array]
+    states: list[object]
+    feedbacks: list[Feedback]
+
+
+def walk(case: PolicyCase, record: Policy[object], stream: list[Round], x1: Array) -> Walk:
+    """Play the rounds from x1, and look at every decision, every state, and whether anything that was handed over has changed."""
+    own, start = bits(record), x1.copy()
+    state = case.attempt("init", record.init, x1)
+    shapes = {name: np.shape(leaf) for name, leaf in records.leaves(state).items()}
+    raw, path = [], Walk([], [state], [])
+    for t, one_round in enumerate([*stream, None], 1):
+        _check_state(case, state, shapes, t)
+        before = bits(state)
+        x = case.attempt("decide", record.decide, state)
+        case.require(isinstance(x, np.ndarray) and x.dtype == float, "a decision must be a float64 array, not {}, in round {}", x, t)
+        case.require(x.shape == x1.shape, "a decision must have shape {}, not {}, in round {}", x1.shape, x.shape, t)
+        case.require(np.isfinite(x).all(), "a decision must be finite, not {}, in round {}", x, t)
+        case.require(case.domain.contains(x), "a decision must be in the domain, and {} of round {} is not", x, t)
+        case.require(x.tobytes() == record.decide(state).tobytes(), f"decide must give the same decision when asked again, in round {t}")
+        case.require(bits(state) == before, f"decide must not change the state, in round {t}")
+        raw.append(x)
+        path.decisions.append(x.copy())
+        if one_round is None:
+            break
+        _check_points(case, record, state, t)
+        feedback = revealed(record, state, x, one_round)
+        feedback_bits = bits(feedback)
+        after = case.attempt(f"update in round {t}", record.update, state, feedback)
+        case.require(bits(state) == before, f"update must not change the state it is given, in round {t}")
+        case.require(bits(feedback) == feedback_bits, f"update must not change the feedback, in round {t}")
+        case.require(bits(record) == own, f"update must not change the policy itself, in round {t}")
+        state = after
+        path.states.append(state)
+        path.feedbacks.append(feedback)
+    for t, (x, then) in enumerate(zip(raw, path.decisions, strict=True), 1):
+        case.require(x.tobytes() == then.tobytes(), f"the decision of round {t} must stay as it was, and later rounds changed it")
+    case.require(np.array_equal(x1, start), "init must not change x1, and no update may")
+    return path
+
+
+def _check_points(case: PolicyCase, record: Policy[object], state: object, t: int) -> None:
+    """What a policy that sees values alone tries is in the domain, and around its decision."""
+    tries = capability(record, TriesPoints)
+    if tries is None:
+        return
+    points, x = case.attempt("points", tries.points, state), record.decide(state)
+    case.require(
+        points.ndim == 2 and points.shape[1:] == x.shape, "points must have shape (n, {}), not {}, in round {}", len(x), points.shape, t
+    )
+    case.require(case.domain.contains(points), "points must be in the domain, and {} of round {} are not", points, t)
+
+
+def check_same_walk(case: PolicyCase, one: Walk, two: Walk, message: str) -> None:
+    """Require that both walks made the same decisions, bit for bit."""
+    for t, (a, b) in enumerate(zip(one.decisions, two.decisions, strict=True), 1):
+        case.require(a.tobytes() == b.tobytes(), message + ", bit for bit; round {} gave {} and then {}", t, a, b)
+
+
+def _check_state(case: PolicyCase, state: object, shapes: dict[str, tuple[int, ...]], t: int) -> None:
+    case.require(records.is_record(state), "a state must be a NamedTuple or a tuple, not {}", state)
+    leaves = records.leaves(state)
+    case.require(leaves.keys() == shapes.keys(), f"a state must keep its leaves {sorted(shapes)}, not have {sorted(leaves)}, in round {t}")
+    for name, leaf in leaves.items():
+        fine = isinstance(leaf, float) or (isinstance(leaf, np.ndarray) and leaf.dtype == float)
+        kind = f"{type(leaf).__name__} {leaf.dtype}" if isinstance(leaf, np.ndarray) else type(leaf).__name__
+        case.require(fine, f"a state holds floats and float64 arrays; its leaf {name!r} is of type {kind} in round {t}")
+        shape = np.shape(leaf)
+        case.require(shape == shapes[name], f"leaf {name!r} of the state must keep its shape {shapes[name]}, not {shape}, in round {t}")
+        case.require(not np.isnan(leaf).any(), f"leaf {name!r} of the state is NaN in round {t}")
+
+
+ROUNDS = 3
+
+
+def check_first_rounds(policy: Configured, problem: Problem) -> None:
+    """Raise an InputError where this is no policy for the problem, or its first decisions are none."""
+
+    def make(domain: Domain, k: int, scale: float | None = None) -> object:
+        return policy
+
+    case = PolicyCase(f"policy {policy.name}", make, problem.domain, int(problem.constants.get("constraints") or 1), seed=0)
+    record = for_constraints(policy.record, case.k)
+    try:
+        case.require(records.is_record(record), f"a policy must be a NamedTuple, not {show(record)}")
+        for method in ("init", "decide", "update"):
+            case.require(hasattr(record, method), f"a policy must have the method `{method}`")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BridleWarning)
+            walk(case, record, gentle_rounds(case, ROUNDS, salt=0), problem.domain.center())
+    except AssertionError as broken:
+        cause = broken.__cause__
+        message = str(broken) if cause is None else f"policy {policy.name}: {blame(os.path.relpath(source_of(policy.entry)), cause)}"
+        raise InputError(" ".join(message.split())) from broken

@@ -37,7 +37,7 @@ def play(
     is taken from the problem unless --set gives it.
     """
     from bridle import game, validate
-    from bridle.checks.first_rounds import check_first_rounds
+    from bridle.checks.policy import check_first_rounds
     from bridle.comparisons import tables
     from bridle.game.summary import summary
     from bridle.policies.own import blaming

@@ -214,7 +214,6 @@ def _standing(core: ReplayedSession) -> dict[str, Any]:
     from bridle.session.tried_points import as_asked
 
     session = _plain(core)
-    costs, limits = session.dropped
     return {
         "events": core.seq,
         "rounds": session.rounds,
@@ -223,7 +222,7 @@ def _standing(core: ReplayedSession) -> dict[str, Any]:
         "ccv": session.ccv,
         "violations": session.violations.tolist(),
         "pending": session.pending,
-        "dropped": {"costs": costs, "limits": limits},
+        "dropped": session.dropped,
         "budgets": core.purse.facts(),
         "changes": list(core.changes.listed),
         "digest": core.sealed()[1].hex(),

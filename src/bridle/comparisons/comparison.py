@@ -55,16 +55,16 @@ class Comparison(list[GameRow]):
     def ranking(self) -> list[RankedRow]:
         """Who did best, on each problem and at each horizon.
 
-        Returns
-        -------
-        list of dict
-            A row for each policy of each problem and horizon, with its medians over seeds, best first; see
-            `bridle.comparisons.analysis.ranking` for the rule, and `bridle.comparisons.rows.RankedRow` for the columns.
+        Returns a row for each policy of each problem and horizon, with its medians over seeds, best first; see
+        `bridle.comparisons.analysis.ranking` for the rule, and `bridle.comparisons.rows.RankedRow` for the columns.
         """
         return analysis.ranking(self)
 
     def to_frame(self, kind: str | None = None, *, of: str = "games") -> Any:
         """The rows as a DataFrame.
+
+        Returns the frame. What is not known is NaN or None in pandas and null in Polars. Raises `Unavailable`: the
+        package is not installed.
 
         Parameters
         ----------
@@ -72,18 +72,6 @@ class Comparison(list[GameRow]):
             Whose. Default: pandas where it is installed, else Polars.
         of : {"games", "ranking"}, default "games"
             A row for each game, or for each policy of each problem and horizon.
-
-        Returns
-        -------
-        pandas.DataFrame or polars.DataFrame
-            The frame. What is not known is NaN or None in pandas and null in Polars.
-
-        Raises
-        ------
-        Unavailable
-            The package is not installed.
-        InputError
-            `kind` or `of` is none of these.
 
         Examples
         --------
@@ -114,16 +102,6 @@ class Comparison(list[GameRow]):
         floating : bool, default True
             A whole ``table``; False gives the ``tabular`` alone.
 
-        Returns
-        -------
-        str
-            The table.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
-
         Examples
         --------
         >>> import bridle
@@ -134,23 +112,7 @@ class Comparison(list[GameRow]):
         return _written(tables.latex_ranking(self.ranking(), caption, label, floating), path)
 
     def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
-        """The ranking with its bounds as a table of Markdown.
-
-        Parameters
-        ----------
-        path : str or path, optional
-            A file to write it to as well.
-
-        Returns
-        -------
-        str
-            The table.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
-        """
+        """The ranking with its bounds as a table of Markdown."""
         return _written(markdown(tables.ranking_table(self.ranking())), path)
 
     def plot(
@@ -164,6 +126,9 @@ class Comparison(list[GameRow]):
         width: str | None = None,
     ) -> Figure:
         """Regret and CCV with their bounds as a figure: medians over seeds, bands from the 10 % to the 90 % quantile.
+
+        Returns the figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType
+        fonts.
 
         Parameters
         ----------
@@ -179,16 +144,6 @@ class Comparison(list[GameRow]):
             Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
             As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
-
-        Raises
-        ------
-        InputError
-            An argument names nothing that can be drawn, or matplotlib is not installed.
         """
         return figures.plot(plots.curves(self, what, against, problem, horizon), ax, width)
 
@@ -206,6 +161,9 @@ class Comparison(list[GameRow]):
 
         A policy that does not have the parameter is a level line.
 
+        Returns the figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType
+        fonts.
+
         Parameters
         ----------
         parameter : str
@@ -220,16 +178,6 @@ class Comparison(list[GameRow]):
             Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
             As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
-
-        Raises
-        ------
-        InputError
-            An argument names nothing that can be drawn, or matplotlib is not installed.
 
         Examples
         --------
@@ -249,16 +197,6 @@ class Comparison(list[GameRow]):
             The file; one that is there is replaced.
         title : str, optional
             What stands on top. Default: what was compared.
-
-        Returns
-        -------
-        pathlib.Path
-            Where it is.
-
-        Raises
-        ------
-        InputError
-            There are no rows, or the file cannot be written.
         """
         from bridle.comparisons import html_report
 
@@ -271,16 +209,6 @@ class Comparison(list[GameRow]):
         ----------
         path : str or path
             The file, or a folder that is there, which then has a file `results.parquet`.
-
-        Returns
-        -------
-        pathlib.Path
-            Where they are.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written, or pyarrow is not installed.
         """
         place = Path(path) / NAME if Path(path).is_dir() else Path(path)
         write_parquet(self, place)
@@ -294,16 +222,6 @@ class Comparison(list[GameRow]):
         ----------
         path : str or path
             The file, or the folder that `bridle compare` or ``bridle.compare(..., out=FOLDER)`` has written.
-
-        Returns
-        -------
-        Comparison
-            The rows as they were.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, or is not a comparison's.
         """
         return cls(read_parquet(path))
 

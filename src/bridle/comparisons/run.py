@@ -54,6 +54,8 @@ def compare(
 
     Every combination of problems, policies, horizons, seeds and swept values is a game. ``bridle.compare(...)`` is the same function.
 
+    Returns a row for each game; where a policy does not apply to a problem, the row says why.
+
     Parameters
     ----------
     problems : str, Problem, or a list of them
@@ -77,16 +79,6 @@ def compare(
         The address of a Dask scheduler, or the file that it has written.
     progress : callable, optional
         Is called with how much is done of how much, in rounds, and how many games of how many.
-
-    Returns
-    -------
-    Comparison
-        A row for each game; where a policy does not apply to a problem, the row says why.
-
-    Raises
-    ------
-    InputError
-        Something is asked for that there is not, or a package is missing.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 
 from bridle import engines, records, showing, validate
 from bridle import policies as registry
-from bridle.checks.first_rounds import check_first_rounds
+from bridle.checks.policy import check_first_rounds
 from bridle.comparisons.cell import Cell, Instance, Settings
 from bridle.comparisons.keys import canonical, hash_file
 from bridle.core import InputError, Unavailable

@@ -1,9 +1,8 @@
 """Where durable sessions are kept: events, snapshots, owners, keys, in one SQLite file or in PostgreSQL.
 
-    store = open_store("sqlite:///run.db")
-    lease = store.take(store.create("shop-17", spec))      one owner at a time; whoever had the session before is fenced off
-    store.append(lease, [Event(1, kind, key, request, answer, body)])      on the disk when it returns
-    for event in store.tail(lease.session): ...
+    store = open_store("sqlite:///run.db") lease = store.take(store.create("shop-17", spec))      one owner at a time; whoever had the
+    session before is fenced off store.append(lease, [Event(1, kind, key, request, answer, body)])      on the disk when it returns for
+    event in store.tail(lease.session): ...
 
 The room needs SQLAlchemy, and psycopg for PostgreSQL; no other imports either.
 

@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine import URL
 
 from bridle.core import InputError
-from bridle.database import schema
+from bridle.database import tables
 from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
 from bridle.database.tables import SERVER, Compiled, Value, compile_all, compiled
@@ -190,20 +190,20 @@ class PostgresStore(EventStore):
             there = connection.execute("SELECT to_regclass('schema_version') IS NOT NULL").fetchone()
             if there != (True,):
                 raise InputError(f"cannot read {self.name}: it holds no sessions of bridle")
-            return cast(tuple[int], connection.execute(schema.READ_VERSION).fetchone())[0]
+            return cast(tuple[int], connection.execute(tables.READ_VERSION).fetchone())[0]
 
-        schema.refuse_another_version(self._reading_on(version), self.name)
+        tables.refuse_another_version(self._reading_on(version), self.name)
 
     def _make_tables(self) -> None:
         """Make the tables in one transaction, unless they are there; one server at a time."""
         with self._alone() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MAKING,))
-            connection.execute(schema.VERSION_TABLE)
-            version = cast(tuple[int | None], connection.execute(schema.READ_VERSION).fetchone())[0]
+            connection.execute(tables.VERSION_TABLE)
+            version = cast(tuple[int | None], connection.execute(tables.READ_VERSION).fetchone())[0]
             if version is not None:
-                schema.refuse_another_version(version, self.name)
+                tables.refuse_another_version(version, self.name)
                 return
-            for statement in schema.creation(DIALECT):
+            for statement in tables.creation(DIALECT):
                 connection.execute(statement.encode())
 
     # --- transactions ---------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from bridle.core import InputError
-from bridle.database import owners, schema
+from bridle.database import owners, tables
 from bridle.database.mark import COUNTS, HighWaterMark, Marked, missing
 from bridle.database.rows import Damaged, Lease, StoreError
 from bridle.database.store import EventStore, Prepared, Row, Run
@@ -88,7 +88,7 @@ class SqliteStore(EventStore):
                 version = self._read_version()
                 if not version:
                     raise InputError(f"cannot read {path}: it holds no sessions of bridle")
-                schema.refuse_another_version(version, self.name)
+                tables.refuse_another_version(version, self.name)
             else:
                 if not Path(self.path).parent.is_dir():
                     raise InputError(f"cannot open {path}: there is no folder {Path(self.path).parent}")
@@ -153,12 +153,12 @@ class SqliteStore(EventStore):
     def _make_tables(self) -> None:
         """Make the tables in one transaction, unless they are there."""
         with self._alone() as connection:
-            connection.execute(schema.VERSION_TABLE)
-            version = connection.execute(schema.READ_VERSION).fetchone()[0]
+            connection.execute(tables.VERSION_TABLE)
+            version = connection.execute(tables.READ_VERSION).fetchone()[0]
             if version is not None:
-                schema.refuse_another_version(version, self.name)
+                tables.refuse_another_version(version, self.name)
                 return
-            for statement in schema.creation(DIALECT):
+            for statement in tables.creation(DIALECT):
                 connection.execute(statement)
 
     def _register(self) -> None:
@@ -173,7 +173,7 @@ class SqliteStore(EventStore):
             reader = self._open_reader()
             if not reader.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()[0]:
                 return 0
-            return int(reader.execute(schema.READ_VERSION).fetchone()[0] or 0)
+            return int(reader.execute(tables.READ_VERSION).fetchone()[0] or 0)
 
     # --- the mark -------------------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,17 @@
 
 Any method may be called from any thread. Whatever changes something takes turns on the one connection that writes; whatever only reads
 takes turns on another connection, so that nobody who looks waits for a commit. A store belongs to the process that opened it.
+
+Several events in one row: what a group costs a database is its rows more than its bytes.
+
+Only events that nobody looks up are packed: those without an identity, a request or an answer, whose numbers follow each other. The row has
+the number of the last of them, so that the largest number of all rows is that of the last event. Its body is
+
+    how many there are, then their kinds, then the lengths of their bodies, then the bodies
+
+>>> row, = packed([Event(4, 1, None, None, None, b"one"), Event(5, 2, None, None, None, b"two")])
+>>> row.seq, row.kind, [event.body for event in unpacked(row)]
+(5, -1, [b'one', b'two'])
 """
 
 from __future__ import annotations
@@ -10,6 +21,7 @@ import os
 import re
 import secrets
 import socket
+import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -20,7 +32,6 @@ from weakref import WeakSet
 from zlib import crc32
 
 from bridle.core import InputError
-from bridle.database.packing import PACKED, packed, unpacked
 from bridle.database.rows import (
     AccessKey,
     AuditEntry,
@@ -494,3 +505,55 @@ def _refuse_in_a_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_refuse_in_a_child)
+
+
+PACKED = -1
+"""The kind of a row that holds several events; those of events are 0 and above."""
+
+MOST_EVENTS, MOST_BYTES = 500, 1 << 18
+"""What a row holds at most; a larger event has one of its own."""
+
+
+def packed(events: Sequence[Event]) -> list[Event]:
+    """These events in as few rows as may be."""
+    rows: list[Event] = []
+    waiting: list[Event] = []
+    size = 0
+    for event in events:
+        seq, _, key, request, answer, body = event
+        plain = key is None and request is None and answer is None
+        size += len(body)
+        if waiting and (not plain or seq != waiting[-1].seq + 1 or size > MOST_BYTES or len(waiting) == MOST_EVENTS):
+            rows.append(_row(waiting))
+            waiting, size = [], len(body)
+        if plain:
+            waiting.append(event)
+        else:
+            rows.append(event)
+            size = 0
+    if waiting:
+        rows.append(_row(waiting))
+    return rows
+
+
+def _row(events: list[Event]) -> Event:
+    if len(events) == 1:
+        return events[0]
+    number, bodies = len(events), [event.body for event in events]
+    head = struct.pack(f"<I{number}h{number}I", number, *[event.kind for event in events], *map(len, bodies))
+    return Event(events[-1].seq, PACKED, None, None, None, head + b"".join(bodies))
+
+
+def unpacked(row: Event) -> Iterator[Event]:
+    """The events of a row."""
+    if row.kind != PACKED:
+        yield row
+        return
+    body = row.body
+    (number,) = struct.unpack_from("<I", body)
+    found = struct.unpack_from(f"<{number}h{number}I", body, 4)
+    seq, at = row.seq - number, 4 + 6 * number
+    for kind, length in zip(found[:number], found[number:], strict=True):
+        seq += 1
+        yield Event(seq, kind, None, None, None, body[at : at + length])
+        at += length

@@ -1,72 +1,120 @@
-"""The tables as they are now, and every statement on them, compiled once for each kind of database.
+"""The tables, the statements that make them, and every statement on them, compiled once for each kind of database.
 
 Statements are written with SQLAlchemy and run as text on the driver's own cursor, with their values by position: that costs nothing
-beside the commit, where a statement that SQLAlchemy runs itself costs half as much again. The statements
-that make the tables are in `schema`.
+beside the commit, where a statement that SQLAlchemy runs itself costs half as much again. A row says of which version the tables are: a
+change of them is a new version.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias, cast
 
-from sqlalchemy import BigInteger, Float, LargeBinary, SmallInteger, Text, bindparam, column, delete, func, insert, select, table, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.engine import Dialect
+from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql import ClauseElement, Select
 from sqlalchemy.sql.compiler import SQLCompiler
+
+from bridle.core import InputError
 
 Value: TypeAlias = int | float | str | bytes | None
 """What a column can hold."""
 
-SESSION = table(
-    "session",
-    column("id", BigInteger),
-    column("name", Text),
-    column("spec", LargeBinary),
-    column("owner", Text),
-    column("epoch", BigInteger),
+VERSION = 2
+"""The version of the tables: those of no other are opened."""
+
+VERSION_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)"
+READ_VERSION = "SELECT max(version) FROM schema_version"
+
+
+def _number(name: str) -> Column[int]:
+    """A column that numbers the rows by itself."""
+    return Column(name, BigInteger().with_variant(Integer(), "sqlite"), Identity(), primary_key=True)
+
+
+def _count(name: str, primary: bool = False) -> Column[int]:
+    return Column(name, BigInteger, primary_key=primary, autoincrement=False, nullable=False)
+
+
+def _text(name: str, primary: bool = False) -> Column[str]:
+    return Column(name, Text, primary_key=primary, nullable=False)
+
+
+def _blob(name: str) -> Column[bytes]:
+    return Column(name, LargeBinary, nullable=False)
+
+
+def _time(name: str) -> Column[float]:
+    """Seconds since 1970."""
+    return Column(name, Double, nullable=False)
+
+
+_HELD = MetaData()
+SERVER = Table("server", _HELD, _text("id", primary=True), _text("url"), _text("token"), _time("until"))
+SESSION = Table(
+    "session", _HELD, _number("id"), _text("name"), _blob("spec"), Column("owner", Text),
+    Column("epoch", BigInteger, nullable=False, server_default="0"), UniqueConstraint("name"),
+)  # fmt: skip
+EVENT = Table(
+    "event", _HELD, _number("id"), _count("seq"), Column("kind", SmallInteger, nullable=False), Column("key", LargeBinary),
+    Column("request", LargeBinary), Column("answer", LargeBinary), _blob("body"), _count("checksum"), _count("session"), _count("epoch"),
+    UniqueConstraint("session", "seq"),
+)  # fmt: skip
+"""After its number, the columns of a row are in the order of an `Event`, its checksum, and the lease. A row may hold several events."""
+_WITH_KEY = EVENT.c.key.is_not(None)
+Index("event_key", EVENT.c.session, EVENT.c.key, unique=True, sqlite_where=_WITH_KEY, postgresql_where=_WITH_KEY)
+SNAPSHOT = Table(
+    "snapshot", _HELD, _count("session", primary=True), _count("seq", primary=True), _text("library"), _text("platform"),
+    _blob("digest"), _blob("body"),
+)  # fmt: skip
+QUARANTINE = Table(
+    "quarantine", _HELD, _count("session", primary=True), _count("number", primary=True), _time("at"), _text("reason"), _blob("request")
 )
-EVENT = table(
-    "event",  # its columns in the order of an `Event`, its checksum, and the lease
-    column("seq", BigInteger),
-    column("kind", SmallInteger),
-    column("key", LargeBinary),
-    column("request", LargeBinary),
-    column("answer", LargeBinary),
-    column("body", LargeBinary),
-    column("checksum", BigInteger),
-    column("session", BigInteger),
-    column("epoch", BigInteger),
-)
-SNAPSHOT = table(
-    "snapshot",
-    column("session", BigInteger),
-    column("seq", BigInteger),
-    column("library", Text),
-    column("platform", Text),
-    column("digest", LargeBinary),
-    column("body", LargeBinary),
-)
-SERVER = table("server", column("id", Text), column("url", Text), column("token", Text), column("until", Float))
-QUARANTINE = table(
-    "quarantine",
-    column("session", BigInteger),
-    column("number", BigInteger),
-    column("at", Float),
-    column("reason", Text),
-    column("request", LargeBinary),
-)
-API_KEY = table(
-    "api_key",
-    column("id", Text),
-    column("name", Text),
-    column("scopes", Text),
-    column("salt", LargeBinary),
-    column("digest", LargeBinary),
-    column("settings", Text),
-    column("made", Float),
-    column("revoked", Float),
-)
-AUDIT = table("audit", column("id", BigInteger), column("at", Float), column("who", Text), column("what", Text), column("session", Text))
+API_KEY = Table(
+    "api_key", _HELD, _text("id", primary=True), _text("name"), _text("scopes"), _blob("salt"), _blob("digest"), _text("settings"),
+    _time("made"), Column("revoked", Double),
+)  # fmt: skip
+AUDIT = Table("audit", _HELD, _number("id"), _time("at"), _text("who"), _text("what"), Column("session", Text))
+
+
+def creation(dialect: Dialect) -> Iterator[str]:
+    """The statements that make the tables: sessions with their events and snapshots, owners, refusals, keys, and who did what."""
+    for made in _HELD.sorted_tables:
+        yield str(CreateTable(made).compile(dialect=dialect))
+        for index in made.indexes:
+            yield str(CreateIndex(index).compile(dialect=dialect))
+    if dialect.name == "postgresql":  # numbers cannot be made shorter
+        yield "ALTER TABLE event ALTER COLUMN body SET STORAGE EXTERNAL"
+    yield f"INSERT INTO schema_version (version) VALUES ({VERSION})"
+
+
+def refuse_another_version(version: int, name: str) -> None:
+    """One error where a database has tables of another version."""
+    if version != VERSION:
+        raise InputError(
+            f"cannot open {name}: its tables have version {version}, and this version of bridle reads version {VERSION} alone; "
+            "open it with the bridle that wrote it"
+        )
 
 
 def _leased(*kept: str) -> tuple[list[str], Select[tuple[Value, ...]]]:
@@ -89,7 +137,7 @@ _LIMIT, _OFFSET = bindparam("limit", type_=BigInteger), bindparam("offset", type
 
 STATEMENTS: dict[str, ClauseElement] = {
     "append": insert(EVENT).from_select(*_leased("seq", "kind", "key", "request", "answer", "body", "checksum")),
-    "append_under_lock": insert(EVENT),
+    "append_under_lock": insert(EVENT).values({each.name: bindparam(each.name) for each in (*EVENT.c,)[1:]}).inline(),
     "leased": select(SESSION.c.id).where(SESSION.c.id == _OF_SESSION, SESSION.c.epoch == bindparam("lease_epoch")),
     "tail": select(*_SHOWN_EVENT)
     .where(EVENT.c.session == _OF_SESSION, EVENT.c.seq > bindparam("after", type_=BigInteger))
@@ -100,7 +148,7 @@ STATEMENTS: dict[str, ClauseElement] = {
     "answer": select(*_SHOWN_EVENT).where(EVENT.c.session == _OF_SESSION, EVENT.c.key == bindparam("key", type_=LargeBinary)),
     "find": select(*_SHOWN_SESSION).where(SESSION.c.name == bindparam("name")),
     "called": select(SESSION.c.name).where(SESSION.c.id == _OF_SESSION),
-    "create": insert(SESSION).values({name: bindparam(name) for name in ("name", "spec")}),
+    "create": insert(SESSION).values({name: bindparam(name) for name in ("name", "spec")}).inline(),
     "names": select(SESSION.c.name).order_by(SESSION.c.name),
     "names_with_owners": select(SESSION.c.name, SESSION.c.owner).order_by(SESSION.c.name),
     "servers": select(SERVER.c.id, SERVER.c.url),
@@ -125,7 +173,7 @@ STATEMENTS: dict[str, ClauseElement] = {
     "snapshots": select(*(SNAPSHOT.c[name] for name in ("seq", "library", "platform", "digest", "body")))
     .where(SNAPSHOT.c.session == _OF_SESSION)
     .order_by(SNAPSHOT.c.seq.desc()),
-    "refuse": insert(QUARANTINE),
+    "refuse": insert(QUARANTINE).inline(),
     "refusals": select(*(QUARANTINE.c[name] for name in ("number", "at", "reason", "request")))
     .where(QUARANTINE.c.session == _OF_SESSION)
     .order_by(QUARANTINE.c.number.desc())
@@ -136,11 +184,11 @@ STATEMENTS: dict[str, ClauseElement] = {
     "trim_refusals": delete(QUARANTINE).where(
         QUARANTINE.c.session == _OF_SESSION, QUARANTINE.c.number <= bindparam("last", type_=BigInteger)
     ),
-    "add_key": insert(API_KEY),
+    "add_key": insert(API_KEY).inline(),
     "keys": select(*API_KEY.c).order_by(API_KEY.c.made, API_KEY.c.id),
     "key": select(*API_KEY.c).where(API_KEY.c.id == bindparam("id")),
     "revoke": update(API_KEY).where(API_KEY.c.id == bindparam("key_id"), API_KEY.c.revoked.is_(None)).values(revoked=bindparam("when")),
-    "audit": insert(AUDIT).values({name: bindparam(name) for name in ("at", "who", "what", "session")}),
+    "audit": insert(AUDIT).values({name: bindparam(name) for name in ("at", "who", "what", "session")}).inline(),
     "audits": select(*AUDIT.c).order_by(AUDIT.c.id.desc()).limit(_LIMIT).offset(_OFFSET),
 }
 """What is asked of a database, by name."""

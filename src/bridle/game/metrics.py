@@ -52,15 +52,12 @@ def ccv(trace: Trace) -> Scalar:
 
     That is max over i of the sum over rounds of ``max(g_{t,i}(x_t), 0)``. Rounds with room to spare do not make up for others.
 
+    It is in units of constraint, 0 or above; one number for each run where there are several.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of constraint, 0 or above; one number for each run where there are several.
 
     Examples
     --------
@@ -75,15 +72,12 @@ def ccv(trace: Trace) -> Scalar:
 def ccv_each(trace: Trace) -> Array:
     """The cumulative violation of every constraint of a game.
 
+    It is in units of constraint, 0 or above.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    array of shape (k,) or (k, runs)
-        In units of constraint, 0 or above.
 
     Examples
     --------
@@ -98,15 +92,12 @@ def ccv_each(trace: Trace) -> Array:
 def ccv_max(trace: Trace) -> Scalar:
     """The sum over rounds of the largest violation of the round; it is at least `ccv`.
 
+    It is in units of constraint, 0 or above.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of constraint, 0 or above.
 
     Examples
     --------
@@ -121,15 +112,12 @@ def ccv_max(trace: Trace) -> Scalar:
 def soft_violation(trace: Trace) -> Scalar:
     """The largest sum of a constraint's values over a game, or 0: rounds with room to spare make up for others.
 
+    It is in units of constraint, 0 or above.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of constraint, 0 or above.
 
     Examples
     --------
@@ -149,11 +137,6 @@ def interval_violation(trace: Trace) -> Scalar:
     trace : Trace
         A game, as `play` gives it.
 
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of constraint.
-
     Examples
     --------
     >>> import bridle
@@ -167,15 +150,12 @@ def interval_violation(trace: Trace) -> Scalar:
 def squared_ccv(trace: Trace) -> Scalar:
     """The sum of squared violations of the constraint for which it is largest.
 
+    It is in units of squared constraint, 0 or above.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of squared constraint, 0 or above.
 
     Examples
     --------
@@ -193,20 +173,12 @@ def movement(trace: Trace) -> Scalar:
     It is kept where the game was played with ``keep="movement"`` or ``"decisions"``, or the problem has a price of moving
     (`with_switching`).
 
+    It is in units of action, 0 or above.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of action, 0 or above.
-
-    Raises
-    ------
-    InputError
-        It was not kept.
 
     Examples
     --------
@@ -228,15 +200,12 @@ def movement_bound(trace: Trace) -> Scalar | None:
     S above 0 (`bridle.learners.adagrad_movement`). Both are those of the game. Exact Steiner points of nested bodies have a bound of their
     own (`bridle.policies._steiner.steiner_distance`).
 
+    It is in units of action; None for a policy that takes other steps, such as onto halfspaces.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    float, array of shape (runs,) or None
-        In units of action; None for a policy that takes other steps, such as onto halfspaces.
 
     Examples
     --------
@@ -297,15 +266,12 @@ class ViolationRates(NamedTuple):
 def violation_rates(trace: Trace) -> ViolationRates | None:
     """How often the limits of policy `rate` were violated: what was asked, what was measured, and what is proved.
 
+    Returns `asked`, `measured` and `proved`, each a share of rounds for every limit; None for any other policy.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    ViolationRates or None
-        `asked`, `measured` and `proved`, each a share of rounds for every limit; None for any other policy.
 
     Examples
     --------
@@ -351,17 +317,13 @@ def measures(trace: Trace) -> dict[str, Scalar]:
 def ccv_curve(trace: Trace) -> tuple[Array, Array]:
     """The cumulative constraint violation along a game, at log-spaced rounds.
 
+    Gives `rounds : array of shape (m,)`: after how many rounds. Gives `values : array of shape (m,) or (m, runs)`: the
+    violation up to then, in units of constraint.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
-
-    Returns
-    -------
-    rounds : array of shape (m,)
-        After how many rounds.
-    values : array of shape (m,) or (m, runs)
-        The violation up to then, in units of constraint.
 
     Examples
     --------
@@ -381,6 +343,8 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     It is below 0 where the policy spent less than any feasible action could. That is no win: it paid with violations, so read `ccv` beside
     it.
 
+    Raises `NoComparator`: no action satisfies every constraint, or none can be found.
+
     Parameters
     ----------
     trace : Trace
@@ -388,16 +352,6 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     comparator : array_like or Comparator, optional
         What to compare with instead: an action (d,), a path (T, d) of one action for each round, or what `bridle.game.metrics.comparator`
         found.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of cost.
-
-    Raises
-    ------
-    NoComparator
-        No action satisfies every constraint, or none can be found.
 
     Examples
     --------
@@ -413,24 +367,16 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
 def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array, Array]:
     """The regret along a game, at log-spaced rounds, against one action or path for the whole horizon.
 
+    Gives `rounds : array of shape (m,)`: after how many rounds. Gives `values : array of shape (m,) or (m, runs)`: the
+    regret up to then, in units of cost. Raises `NoComparator`: no action satisfies every constraint, or none can be
+    found.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
     comparator : array_like or Comparator, optional
         What to compare with, as for `regret`. Default: the best feasible action for the horizon.
-
-    Returns
-    -------
-    rounds : array of shape (m,)
-        After how many rounds.
-    values : array of shape (m,) or (m, runs)
-        The regret up to then, in units of cost.
-
-    Raises
-    ------
-    NoComparator
-        No action satisfies every constraint, or none can be found.
 
     Examples
     --------
@@ -473,22 +419,15 @@ def comparator(trace: Trace) -> Comparator:
 def best_action(trace: Trace, run: int | None = None) -> Hindsight:
     """The best fixed feasible action for the stream that a run saw.
 
+    Returns the action `x`, its total `cost`, and `lower`, below which no feasible action costs. Raises `NoComparator`:
+    no action satisfies every constraint, or none can be found.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
     run : int, optional
         Which of several runs, counted from 0.
-
-    Returns
-    -------
-    Hindsight
-        The action `x`, its total `cost`, and `lower`, below which no feasible action costs.
-
-    Raises
-    ------
-    NoComparator
-        No action satisfies every constraint, or none can be found.
 
     Examples
     --------
@@ -509,6 +448,9 @@ def dynamic_regret(trace: Trace, length: float | None = None) -> Scalar:
     The path keeps every round's constraints, each in its own round. With length 0 this is `regret`. Regret against a path of your own is
     ``regret(trace, path)``.
 
+    Raises `NoComparator`: there is no such path, none can be found, or with a length T times the dimension is above
+    2,000.
+
     Parameters
     ----------
     trace : Trace
@@ -516,16 +458,6 @@ def dynamic_regret(trace: Trace, length: float | None = None) -> Scalar:
     length : float, optional
         The most that the path may move in all, 0 or above, in units of action. Default: any length, so that every round is compared with
         the best action that it allows.
-
-    Returns
-    -------
-    float or array of shape (runs,)
-        In units of cost.
-
-    Raises
-    ------
-    NoComparator
-        There is no such path, none can be found, or with a length T times the dimension is above 2,000.
 
     Examples
     --------
@@ -546,6 +478,9 @@ def dynamic_regret(trace: Trace, length: float | None = None) -> Scalar:
 def best_path(trace: Trace, length: float | None = None, run: int | None = None) -> BestPath:
     """The best path of actions for the stream that a run saw: the best of each round, or one of at most this length.
 
+    Returns the `path` (T, d), its `cost` and its `length`. Raises `NoComparator`: there is no such path, none can be
+    found, or with a length T times the dimension is above 2,000.
+
     Parameters
     ----------
     trace : Trace
@@ -555,16 +490,6 @@ def best_path(trace: Trace, length: float | None = None, run: int | None = None)
         equally good, it is then one of them.
     run : int, optional
         Which of several runs, counted from 0.
-
-    Returns
-    -------
-    BestPath
-        The `path` (T, d), its `cost` and its `length`.
-
-    Raises
-    ------
-    NoComparator
-        There is no such path, none can be found, or with a length T times the dimension is above 2,000.
 
     Examples
     --------
@@ -583,20 +508,12 @@ def best_path(trace: Trace, length: float | None = None, run: int | None = None)
 def path_length(path: ArrayLike) -> float:
     """How far a path of actions moves: the sum of its steps.
 
+    It is in units of action, 0 or above.
+
     Parameters
     ----------
     path : array_like of shape (T, d)
         One action for each round.
-
-    Returns
-    -------
-    float
-        In units of action, 0 or above.
-
-    Raises
-    ------
-    InputError
-        The path is not a table of numbers.
 
     Examples
     --------
@@ -651,17 +568,14 @@ def against_the_known_path(trace: Trace) -> MovingBest:
 def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
     """The smallest S for which a stream is S-feasible at an action: every constraint sums to 0 or less over every S rounds in a row.
 
+    Returns s, in rounds; None where there is none up to the horizon.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
     action : array_like of shape (d,)
         The action.
-
-    Returns
-    -------
-    int or None
-        S, in rounds; None where there is none up to the horizon.
 
     Examples
     --------
@@ -677,22 +591,14 @@ def smallest_window(trace: Trace, action: ArrayLike) -> int | None:
 def static_violation(trace: Trace, action: ArrayLike | None = None) -> float:
     """P_T of a stream: the largest violation of one fixed action over an interval, in units of F, the largest constraint value.
 
+    Returns 0 or above; 0 where the action satisfies every constraint.
+
     Parameters
     ----------
     trace : Trace
         A game, as `play` gives it.
     action : array_like of shape (d,), optional
         The action. Default: the best one.
-
-    Returns
-    -------
-    float
-        0 or above; 0 where the action satisfies every constraint.
-
-    Raises
-    ------
-    InputError
-        The problem's constants do not say what F (`bound`) is.
 
     Examples
     --------

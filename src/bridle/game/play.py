@@ -136,6 +136,9 @@ class Trace:
         A few runs have a line each; of more than six the median is drawn, with a band from the 10 % to the 90 % quantile. Bounds are drawn
         for a single run.
 
+        Returns the figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType
+        fonts.
+
         Parameters
         ----------
         what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
@@ -144,16 +147,6 @@ class Trace:
             Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
             As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
-
-        Raises
-        ------
-        InputError
-            An argument names nothing that can be drawn, or matplotlib is not installed.
 
         Examples
         --------
@@ -171,15 +164,13 @@ class Trace:
     def blocks(self, run: int | None = None) -> Iterator[Round]:
         """The rounds of the stream again, block by block.
 
+        Returns rounds with a leading time axis. Rounds made of Python callables cannot be stacked, and come one by
+        one.
+
         Parameters
         ----------
         run : int, optional
             Which of several runs, counted from 0.
-
-        Returns
-        -------
-        iterator of Round
-            Rounds with a leading time axis. Rounds made of Python callables cannot be stacked, and come one by one.
         """
         seed = self.seeds[run or 0] if len(self.seeds) > 1 else self.seeds[0]
         source = self.problem.with_seed(seed) if seed != self.problem.seed else self.problem
@@ -202,13 +193,7 @@ class Trace:
                 yield records.transform(lambda leaf, one: _of_run(leaf, np.shape(one), at), part, alone)
 
     def schedule(self) -> Schedule:
-        """What was played, from its start.
-
-        Returns
-        -------
-        Schedule
-            The game, ready to be played again.
-        """
+        """What was played, from its start."""
         return schedule(self.policy, self.problem, self.rounds, self.seeds, self.runs, self.engine, self.x1)
 
     @property
@@ -231,6 +216,8 @@ def play(
     progress: Callable[[int, int], None] | None = None,
 ) -> Trace:
     """Play a policy on a problem and return the trace.
+
+    Returns what happened; `bridle.regret`, `bridle.ccv` and their kin read it.
 
     Parameters
     ----------
@@ -257,16 +244,6 @@ def play(
         more, they are played in groups, with the same result.
     progress : callable, optional
         Is called with how many rounds are done, and of how many.
-
-    Returns
-    -------
-    Trace
-        What happened; `bridle.regret`, `bridle.ccv` and their kin read it.
-
-    Raises
-    ------
-    InputError
-        An argument cannot be used, or a cost or constraint is not finite.
 
     Examples
     --------
@@ -324,16 +301,6 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
         Its constants say what the policy is not told here: horizon, lipschitz, modulus, bound; its seed is that of a policy that draws.
     **parameters : object
         Parameters of the policy; they go before the problem's constants. ``bridle policies NAME`` lists them with meaning, unit and range.
-
-    Returns
-    -------
-    Configured
-        The policy, for `bridle.play` and `bridle.Session`.
-
-    Raises
-    ------
-    InputError
-        The name or a parameter is unknown, or the policy is not for this problem.
 
     Examples
     --------

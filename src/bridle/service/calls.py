@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from bridle.database.rows import AccessKey
+from bridle.service.bodies import LONGEST_KEY
 from bridle.service.errors import BAD_FORM, Turned
-from bridle.service.schemas import LONGEST_KEY
 
 if TYPE_CHECKING:
     from bridle.service.hosted import Hosted

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
 from bridle import validate
 from bridle.core import Domain, Unavailable
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Body, Facts, Lost, Pause, Reply, ServiceLine, Talk
-from bridle.service.talks import SessionTalks, said_session
+from bridle.service.remote import Body, Facts, Lost, Pause, Reply, ServiceLine, SessionTalks, Talk, said_session
 
 if TYPE_CHECKING:
     import httpx
@@ -76,13 +75,6 @@ class Client(Caller):
     transport : httpx.BaseTransport, optional
         As for httpx.
 
-    Raises
-    ------
-    InputError
-        The service refused, with its sentence (`bridle.service.exchange.RefusedByServer`), or did not answer (`Unanswered`), with the
-        identity
-        to ask again with; or httpx is not installed.
-
     Examples
     --------
     >>> client = Client("http://127.0.0.1:8711", key="...")
@@ -129,10 +121,7 @@ class Client(Caller):
     def sessions(self) -> list[Facts]:
         """All sessions of the service.
 
-        Returns
-        -------
-        list of dict
-            Facts of each: its name, its policy, how many rounds it has.
+        Returns facts of each: its name, its policy, how many rounds it has.
         """
         return self._drive(self._sessions())
 
@@ -161,31 +150,18 @@ class Client(Caller):
             Those of `Session` and of the service: names, engine, rules, rules_per, features, x1, certify, levels, tolerance, late, pending,
             timeout,
             largest, most_constraints, gates.
-
-        Returns
-        -------
-        RemoteSession
-            The session.
-
-        Raises
-        ------
-        InputError
-            The service refused or did not answer.
         """
         return RemoteSession(self, self._drive(self._create(said_session(name, policy, domain, parameters, options))))
 
     def session(self, name: str) -> RemoteSession:
         """The session of this name; nothing is sent yet.
 
+        Returns the verbs and figures of `Session`, each durable when it returns.
+
         Parameters
         ----------
         name : str
             What it is called.
-
-        Returns
-        -------
-        RemoteSession
-            The verbs and figures of `Session`, each durable when it returns.
         """
         return RemoteSession(self, SessionTalks(self._line, name))
 
@@ -217,11 +193,6 @@ class AsyncClient(Caller):
         Whether, or with which certificates, TLS is checked; as for httpx.
     transport : httpx.AsyncBaseTransport, optional
         As for httpx.
-
-    Raises
-    ------
-    InputError
-        The service refused or did not answer, or httpx is not installed.
 
     Examples
     --------
@@ -271,10 +242,7 @@ class AsyncClient(Caller):
     async def sessions(self) -> list[Facts]:
         """All sessions of the service, to be awaited.
 
-        Returns
-        -------
-        list of dict
-            Facts of each: its name, its policy, how many rounds it has.
+        Returns facts of each: its name, its policy, how many rounds it has.
         """
         return await self._drive(self._sessions())
 
@@ -301,31 +269,18 @@ class AsyncClient(Caller):
             The parameters of the policy, where it is a name.
         **options : object
             As for `Client.create`.
-
-        Returns
-        -------
-        AsyncRemoteSession
-            The session.
-
-        Raises
-        ------
-        InputError
-            The service refused or did not answer.
         """
         return AsyncRemoteSession(self, await self._drive(self._create(said_session(name, policy, domain, parameters, options))))
 
     def session(self, name: str) -> AsyncRemoteSession:
         """The session of this name; nothing is sent yet.
 
+        Returns the verbs and figures of `Session`, to be awaited.
+
         Parameters
         ----------
         name : str
             What it is called.
-
-        Returns
-        -------
-        AsyncRemoteSession
-            The verbs and figures of `Session`, to be awaited.
         """
         return AsyncRemoteSession(self, SessionTalks(self._line, name))
 

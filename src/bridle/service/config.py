@@ -1,24 +1,17 @@
 """What a server is told: the file `bridle.toml`, and what the command line says on top of it.
 
-db = "sqlite:///bridle.db"         # or postgresql://user@host/name; ${NAME} is the environment's variable of that name
-host = "127.0.0.1"
-port = 8711
-url = "https://one.example:8711"   # where other servers send clients that ask them for a session which this one owns
-log = "info"
+db = "sqlite:///bridle.db"         # or postgresql://user@host/name; ${NAME} is the environment's variable of that
+name host = "127.0.0.1" port = 8711 url = "https://one.example:8711"   # where other servers send clients that ask
+them for a session which this one owns log = "info"
 
 [tls]
 cert = "server.pem"
 key = "server.key"
 
-[limits]                           # see `bridle.service.limits`
-body = 16_000_000
-rate = 20_000
+[limits]                           # see `bridle.service.limits` body = 16_000_000 rate = 20_000
 
-[sessions.shop-17]                 # made when the server starts, unless it is there
-policy = "anytime"
-domain = { kind = "box", low = 0.0, high = 40.0, dim = 1 }
-names = ["latency"]
-gates.march = { budget = 500.0 }
+[sessions.shop-17]                 # made when the server starts, unless it is there policy = "anytime" domain = {
+kind = "box", low = 0.0, high = 40.0, dim = 1 } names = ["latency"] gates.march = { budget = 500.0 }
 """
 
 from __future__ import annotations

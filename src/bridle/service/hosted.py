@@ -40,7 +40,7 @@ SLOW = 0.005
 """Seconds: what may take longer than this is done in the thread for slow things."""
 
 UNKNOWN = 2.0 * SLOW
-"""What a round, or a look back, is taken to last as long as nobody knows: the first ones may load or compile something."""
+"""What an event is taken to last as long as nobody knows: the first ones may load or compile something."""
 
 REMEMBERED = 500
 """So many of the last rounds can be shown."""
@@ -82,26 +82,6 @@ def next_decision(core: DurableCore) -> list[float] | None:
         return None
     x: list[float] = session.decide().tolist()
     return x
-
-
-class EventPace:
-    """How long a session's events take: a round, and now and then a look back at many. What has been slow is taken to be so for a while."""
-
-    __slots__ = ("look", "round")
-
-    def __init__(self) -> None:
-        self.round = self.look = UNKNOWN
-
-    def expected(self, events: int, looks: int) -> float:
-        """How many seconds so many events are likely to take, with so many looks among them."""
-        return events * self.round + looks * self.look
-
-    def learn(self, seconds: float, events: int, looks: int) -> None:
-        """So many seconds is what it took."""
-        if looks:
-            self.look = max((seconds - events * self.round) / looks, 0.8 * self.look)
-        if not looks or events >= ASSUMPTIONS_EVERY:  # of many rounds it can be told apart well enough
-            self.round += 0.2 * (seconds / events - self.round)
 
 
 class PlayedRound(NamedTuple):
@@ -168,7 +148,7 @@ class Hosted:
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
         self._last: CommitGroup | None = None
-        self._pace = EventPace()
+        self._pace = UNKNOWN  # seconds that an event takes: what has been slow is taken to be so for a while
         self._safe = 0  # the last event that is known to be durable
         self._snapshot: asyncio.Task[None] | None = None
 
@@ -181,12 +161,10 @@ class Hosted:
         if busy or core is None or line is None:
             core, line, outcome, last = await self._take_turn(verb, events)
         else:  # nobody is before it, and it takes no time: nothing else can happen until it is queued
-            begun, looks = perf_counter(), self._looks(core, events)
             try:
-                outcome = verb(core)
+                outcome = self._apply(verb, core, events)
             except BaseException as wrong:
                 raise self._broken_off(wrong) from None
-            self._pace.learn(perf_counter() - begun, events, looks)
             last = self._queued(outcome, line)
         if last is not None:
             await self._durable(last, line)
@@ -209,26 +187,32 @@ class Hosted:
             line = self._line
             assert core is not None
             assert line is not None
-            begun, looks, aside = perf_counter(), self._looks(core, events), self._aside(events)
+            aside, given = self._aside(events), (verb, core, events)
             try:
-                outcome = verb(core) if aside is None else await self._loop.run_in_executor(aside, verb, core)
+                outcome = self._apply(*given) if aside is None else await self._loop.run_in_executor(aside, self._apply, *given)
             except BaseException as wrong:
                 raise self._broken_off(wrong) from None
-            self._pace.learn(perf_counter() - begun, events, looks)
             return core, line, outcome, self._queued(outcome, line)
         finally:
             self._lock.release()
 
-    def _looks(self, core: DurableCore, events: int) -> int:
-        """How often the session looks back at its rounds, at most, while so many events are applied."""
-        return (core.session.rounds % ASSUMPTIONS_EVERY + events) // ASSUMPTIONS_EVERY
+    def _apply(self, verb: Callable[[DurableCore], VerbOutcome], core: DurableCore, events: int) -> VerbOutcome:
+        """Apply something, and note how long that takes."""
+        begun, look = perf_counter(), self._looks(core, events)
+        outcome = verb(core)
+        if not look:
+            self._pace = max((perf_counter() - begun) / events, 0.8 * self._pace)
+        return outcome
+
+    def _looks(self, core: DurableCore, events: int) -> bool:
+        """Whether it is one event after which the session looks back at its rounds, which takes long; of many, it is part of the pace."""
+        return events == 1 and core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1
 
     def _aside(self, events: int) -> Executor | None:
         """The threads in which so many events are applied, None where they take no time."""
         core = self._core
-        if core is None or self._pace.expected(events, self._looks(core, events)) > SLOW:
-            return self.tools.compute
-        return self.tools.lookups
+        slow = core is None or events * self._pace > SLOW or self._looks(core, events)
+        return self.tools.compute if slow else self.tools.lookups
 
     def _broken_off(self, wrong: BaseException) -> BaseException:
         """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
@@ -326,7 +310,7 @@ class Hosted:
         first = again[0].round if again else core.session.rounds + 1
         self.rounds = deque([*(each for each in self.rounds if each.round < first), *again], REMEMBERED)
         self._core, self._line, self._last = core, JournalLine(core.lease), None
-        self._safe, self._pace = core.seq, EventPace()
+        self._safe, self._pace = core.seq, UNKNOWN
         self.decided = next_decision(core)
         self.hear(core)
         return core

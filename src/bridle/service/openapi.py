@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bridle.service.schemas import Complaint
+from bridle.service.bodies import Complaint
 
 TEMPLATE = "#/components/schemas/{name}"
 

@@ -23,7 +23,7 @@ from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_name, session_recipe
 from bridle.service.standings import figures, whole_session
 from bridle.service.writer import GroupWriter
-from bridle.session import capsule
+from bridle.session import savefile
 from bridle.session.durable import DurableCore
 from bridle.session.session import Session
 
@@ -279,10 +279,10 @@ def spec_of(recipe: SessionRecipe) -> bytes:
 
 def refuse_another(found: Found, recipe: SessionRecipe) -> None:
     """409 where a session was made from something else."""
-    made = capsule.opened(found.spec, f"session {found.name!r}")
+    made = savefile.opened(found.spec, f"session {found.name!r}")
     try:
-        capsule.refuse_another_policy(recipe.policy, made.saved, found.name)
-        capsule.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
-        capsule.refuse_other_budgets(recipe.gates, made, found.name)
+        savefile.refuse_another_policy(recipe.policy, made.saved, found.name)
+        savefile.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
+        savefile.refuse_other_budgets(recipe.gates, made, found.name)
     except InputError as wrong:
         raise Turned(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None

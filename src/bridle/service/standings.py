@@ -10,9 +10,9 @@ import numpy as np
 from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.policies.registry import Configured
+from bridle.service.bodies import AlarmFacts, GateStands, SessionStands
 from bridle.service.hosted import Hosted, next_decision
 from bridle.service.metrics import SessionFigures
-from bridle.service.schemas import AlarmFacts, GateStands, SessionStands
 from bridle.session.durable import DurableCore
 from bridle.session.rates import limit_names
 from bridle.session.session import Session
@@ -70,7 +70,7 @@ def standing(hosted: Hosted, core: DurableCore) -> SessionStands:
         round=session.rounds,
         x=next_decision(core),
         pending=session.pending,
-        dropped=list(session.dropped),
+        dropped=session.dropped,
         cost=finite(session.cost),
         ccv=finite(max(violations, default=0.0)),
         violations=violations,

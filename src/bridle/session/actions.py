@@ -27,9 +27,8 @@ from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said, frozen
 from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
-from bridle.session.hints import HintGiven, checked_hint
-from bridle.session.known_limits import KnownLimits, known_limits, nearest_kept, projector, refusal
 from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
+from bridle.session.prior import HintGiven, KnownLimits, checked_hint, known_limits, nearest_kept, projector, refusal
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
 from bridle.session.tried_points import refuse_extras

@@ -84,13 +84,13 @@ class Boundary(NamedTuple):
         if memory.past:
             arrays |= {f"past.{name}": value for name, value in _written_past(memory.past).items()}
         arrays |= {f"states.{name}": leaf for name, leaf in records.leaves(memory.states).items()}
-        return arrays | ({f"before.{name}": leaf for name, leaf in records.leaves(before).items()} if untouched else {})
+        return arrays | (records.leaves(before, "before") if untouched else {})
 
     def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""
         free, begun, rounds, cost, violated, untouched, known = saved["numbers"].tolist()
         moved = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
-        past = _unwritten_past({name.removeprefix("past."): value for name, value in saved.items() if name.startswith("past.")})
+        past = _unwritten_past(records.under("past.", saved))
         memory = Memory(moved, past, states, saved.get("scale"))
         terms = unwritten(saved["terms"]) if "terms" in saved else None
         said = None if begun < 0.0 else Said(int(begun), terms, saved.get("action"), saved.get("at"), before)

@@ -44,15 +44,12 @@ class Certificate:
     """What a session proves about itself, as data.
 
     `regret` and `regret_any` rest on values and gradients being right, on convexity, and on the modulus of a round's cost where one was
-    given
-    with the round. What the policy was told is not used: a wrong setting makes neither wrong.
+    given with the round. What the policy was told is not used: a wrong setting makes neither wrong.
 
     Parameters
     ----------
     rounds : int
         How many rounds were observed.
-    since : int
-        How many of them are not in it: none, since certificates are kept from the first round on.
     cost : float
         The total cost.
     ccv : float
@@ -80,8 +77,8 @@ class Certificate:
         An action that satisfies the constraints kept, if one is known.
     pending : int
         How many rounds wait for feedback.
-    dropped : tuple of int
-        How many costs, and the constraints of how many rounds, never came.
+    dropped : int
+        How many rounds were forgotten or dropped: their feedback never came.
     charge : Charge
         What these may add to regret and violation.
     bound : Bound
@@ -121,7 +118,6 @@ class Certificate:
     """
 
     rounds: int
-    since: int
     cost: float
     ccv: float
     regret: float | None
@@ -135,7 +131,7 @@ class Certificate:
     conflict: Conflict | None
     witness: Array | None
     pending: int
-    dropped: tuple[int, int]
+    dropped: int
     charge: Charge
     bound: Bound
     alarms: tuple[tuple[str, int], ...]
@@ -168,10 +164,8 @@ class Certificate:
     def json(self) -> str:
         """All of it as JSON text: every field under its name, numbers that are not finite as null.
 
-        Returns
-        -------
-        str
-            ``limits`` in it has one object for each limit: its name, its violation, and its balance and price (null where none is kept).
+        Returns ``limits`` in it has one object for each limit: its name, its violation, and its balance and price
+        (null where none is kept).
 
         Examples
         --------
@@ -185,7 +179,6 @@ class Certificate:
         facts = {field.name: _json_facts(getattr(self, field.name)) for field in fields(self)}
         facts["above"] = [{"level": level, "rounds": count} for level, count in self.above]
         facts["alarms"] = [{"kind": kind, "round": t} for kind, t in self.alarms]
-        facts["dropped"] = dict(zip(("costs", "constraints"), self.dropped, strict=True))
         figures = {"violation": self.violations, "balance": self.balance, "price": self.price}
         size = max((len(each) for each in figures.values() if each is not None), default=0)
         facts["limits"] = [

@@ -1,6 +1,6 @@
 """A session and its journal: what happens to it is an event, which is applied in memory, written down, and answered once it is durable.
 
-`DurableCore` is the part that embedded sessions (`bridle.session.embedded`) and the service share. It applies and encodes; who owns it
+`DurableCore` is the part that sessions in the caller's own process and the service share. It applies and encodes; who owns it
 commits. For one session, in the order of its events:
 
     core = bridle.Session.core(store, "shop-17", policy=..., ...)            takes the lease, replays the journal, proves the bits
@@ -21,6 +21,11 @@ failure, none with its value. Where the lease was lost (`Fenced`), let the core 
 `core.session` itself for certificates and the like) rests on `core.seq`: it leaves once `core.durable` has come that far, and while
 `store.holds(core.lease)`. One thread at a time may be in a core. Nobody may change `core.session` but by these verbs.
 
+`Embedded` drives a core in the caller's own process, and commits every event before its call returns. A call that fails to commit
+has not happened: the session is rebuilt from its journal before its next use. Where nobody knows whether the commit came through, the error
+says so, and the rebuilt session shows it. One call is at work at a time; threads wait for each other, and a call from inside of a call (a
+signal's handler) is refused.
+
 >>> from bridle import database
 >>> import bridle
 >>> store = database.open_store("sqlite:///core.db")
@@ -38,8 +43,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
+import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from contextlib import suppress
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack, cast
 from zlib import crc32
 
 from numpy.typing import ArrayLike
@@ -49,16 +58,15 @@ from bridle.budgets import Gate, Pacer
 from bridle.core import BridleWarning, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
-from bridle.session import capsule, events
-from bridle.session.changes import Changes, raised_limits
+from bridle.session import events, savefile
 from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
 from bridle.session.feedback import Numbers
-from bridle.session.hints import HintGiven
-from bridle.session.known_limits import Known
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
-from bridle.session.purse import Paid, Purse
-from bridle.session.replay import ROW, SNAPSHOT_EVERY, ReplayedSession, Restore, kind_of
-from bridle.session.savefile import SessionImage
+from bridle.session.prior import Prior
+from bridle.session.purse import READS, Paid, Purse
+from bridle.session.replay import ROW, SNAPSHOT_EVERY, Changes, ReplayedSession, Restore, kind_of, raised_limits
+from bridle.session.rounds import HistoryEntry, mark
+from bridle.session.savefile import SessionImage, SessionOptions
 from bridle.session.tried_points import refuse_extras, rows_of
 from bridle.session.verbs import SessionVerbs
 
@@ -114,7 +122,7 @@ class DurableCore(ReplayedSession):
 
     def __init__(
         self, store: EventStore, found: Found, lease: Lease, restore: Restore, policy: object | None = None,
-        made: capsule.Capsule | None = None,
+        made: savefile.Capsule | None = None,
     ) -> None:  # fmt: skip
         super().__init__(store, found, restore, policy, made)
         self.lease = lease
@@ -127,7 +135,7 @@ class DurableCore(ReplayedSession):
         pending = image.parts.pending
         pending.run = pending.run or secrets.token_hex(8)
         facts = {
-            "made": {"library": capsule.library(image.engine), "platform": capsule.machine()},
+            "made": {"library": savefile.library(image.engine), "platform": savefile.machine()},
             "purse": Purse.checked(gates).facts(),
             "changes": Changes().facts(),
             "evidence": list(Evidence()),
@@ -135,7 +143,7 @@ class DurableCore(ReplayedSession):
             # Tickets that an imported session gave out after it was saved must not come again.
             "tickets": [ROUNDS * (1 + secrets.randbelow(INCARNATIONS)), pending.begun] if imported else [0, 0],
         }
-        return capsule.sealed(facts, image)[0]
+        return savefile.sealed(facts, image)[0]
 
     # --- how the owner drives it --------------------------------------------------------------------------------------------------------
 
@@ -176,7 +184,7 @@ class DurableCore(ReplayedSession):
         """A snapshot after the last event; to be put once that is durable."""
         body, digest = self.sealed()
         self.snapshot_at, self._grown, self._size = self.seq, 0, len(body)
-        return SnapshotRow(self.seq, capsule.library(self.session.engine), capsule.machine(), digest, body)
+        return SnapshotRow(self.seq, savefile.library(self.session.engine), savefile.machine(), digest, body)
 
     def warnings(self) -> list[BridleWarning]:
         """The warnings that nobody has heard of yet; they count as given."""
@@ -212,15 +220,19 @@ class DurableCore(ReplayedSession):
         self.evidence, self.seq = evidence, seq
         return event
 
-    def _repeat(self, kind: EventKind, key: bytes, request: bytes) -> Event | None:
-        """The event that had this key, if one had: it must have been the same."""
-        event = self._keys.get(key) or self.store.answer(self.found.id, key)
-        if event is not None and (event.kind != kind or event.request != events.request_of(kind, request)):
+    def _repeat(
+        self, kind: EventKind, key: bytes | None, request: bytes, read: Callable[[bytes | None], object] = lambda answer: None
+    ) -> Applied | None:
+        """What came of the event that had this key, if one had: it must have been the same. `read` makes the value of its answer."""
+        event = None if key is None else self._keys.get(key) or self.store.answer(self.found.id, key)
+        if event is None:
+            return None
+        if key is not None and (event.kind != kind or event.request != events.request_of(kind, request)):
             raise KeyConflict(
                 f"{events.shown_key(key)} was used before, by event {event.seq} ({kind_of(event)}) with other numbers: "
                 "what is asked again must be the same, and what is new must have a key of its own"
             )
-        return event
+        return Applied(read(event.answer), event.seq, (), True, event.answer)
 
     def _counted(self, wrong: BaseException) -> BaseException:
         """What went wrong in a verb that counted all the same; else it is raised, and an `InputError` has changed nothing."""
@@ -232,31 +244,22 @@ class DurableCore(ReplayedSession):
 
     # --- the verbs ----------------------------------------------------------------------------------------------------------------------
 
-    def decide(
-        self,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-        hint: HintGiven = None,
-        *,
-        key: str | bytes | None = None,
-        answer: Callable[[Array], bytes] | None = None,
-    ) -> Applied:
+    def decide(self, *, key: str | bytes | None = None, answer: Callable[[Array], bytes] | None = None, **said: Unpack[Prior]) -> Applied:
         """The decision of this round; an event only where something is said, the session's own rules are asked, or it has a key.
 
         `answer` makes what is stored as the answer of the decision, to be had again under the same key; the value is None then.
         """
         self.check()
-        session, silent = self.session, rules is None and features is None and known is None and hint is None
-        if key is None and silent and not session._unsaid():
+        session = self.session
+        if key is None and (not said or all(each is None for each in said.values())) and not session._unsaid():
             self.check_held()
             return Applied(session.decide(), self.seq)
-        payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
-        if identity is not None and (had := self._repeat(events.DECIDE, identity, payload)) is not None:
-            return Applied(None, had.seq, (), True, had.answer)
+        payload, identity = events.saying(said), events.key_of(key)
+        if had := self._repeat(events.DECIDE, identity, payload):
+            return had
         self.stale = BROKEN_OFF
         try:
-            x = session.decide(rules=rules, features=features, known=known, hint=hint)
+            x = session.decide(**said)
         except InputError:
             self.stale = ""
             raise
@@ -264,26 +267,17 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(x, self.seq, (row,), False, row.answer)
 
-    def ask(
-        self,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-        hint: HintGiven = None,
-        *,
-        points: int | None = None,
-        key: str | bytes | None = None,
-    ) -> Applied:
+    def ask(self, *, points: int | None = None, key: str | bytes | None = None, **said: Unpack[Prior]) -> Applied:
         """Begin a round whose feedback comes later: its ticket."""
         self.check()
         self.session._refuse_other_points(points)
-        payload, identity = events.saying(rules, features, known, hint), None if key is None else events.key_of(key)
-        if identity is not None and (had := self._repeat(events.ASK, identity, payload)) is not None:
-            return Applied(events.answered_ticket(had.answer or b"", self.session._tries or 1), had.seq, (), True, had.answer)
+        payload, identity = events.saying(said), events.key_of(key)
+        if had := self._repeat(events.ASK, identity, payload, lambda old: events.answered_ticket(old or b"", self.session._tries or 1)):
+            return had
         session, problem = self.session, None
         self.stale = BROKEN_OFF
         try:
-            ticket = session.ask(rules=rules, features=features, known=known, hint=hint, points=points)
+            ticket = session.ask(**said, points=points)
         except BaseException as wrong:
             problem, ticket = self._counted(wrong), session._last_ticket()
         row = self._row(events.ASK, payload, identity, payload, events.ticket_answer(ticket))
@@ -323,7 +317,7 @@ class DurableCore(ReplayedSession):
             extras = {"df": df, "dg": dg, "modulus": modulus, "played": played}
             refuse_extras(self.session._called, **extras)
             f, g = rows_of(self.session._tries, f, g)
-        identity, payload, request = None if key is None else events.key_of(key), b"", b""
+        identity, payload, request = events.key_of(key), b"", b""
         unwritten: Exception | None = None
         payments = [] if pay is None else self._payments(pay)
         if identity is not None or ticket is not None:
@@ -334,8 +328,8 @@ class DurableCore(ReplayedSession):
                 identity, payload, unwritten = None, b"", wrong  # the session will say what is wrong with it
             else:
                 identity = events.ticket_key(int(ticket), events.OBSERVE) if identity is None and ticket is not None else identity
-        if key is not None and identity is not None and (had := self._repeat(events.OBSERVE, identity, request)) is not None:
-            return Applied(None, had.seq, (), True, had.answer)
+        if key is not None and (had := self._repeat(events.OBSERVE, identity, request)):
+            return had
         values = raised_limits(g, self.changes.offsets) if self.changes.offsets and g is not None else g
         session, problem, stood = self.session, None, [(each.name, self.purse.account(each.name)) for each in payments]
         self.stale = BROKEN_OFF
@@ -348,8 +342,8 @@ class DurableCore(ReplayedSession):
                     self.purse.go_back(name, account)
                 if isinstance(wrong, InputError) and key is None and identity is not None:
                     self.stale = ""
-                    if (had := self._repeat(events.OBSERVE, identity, request)) is not None:  # its ticket says what it is
-                        return Applied(None, had.seq, (), True, had.answer)
+                    if had := self._repeat(events.OBSERVE, identity, request):  # its ticket says what it is
+                        return had
             problem = self._counted(wrong)
         if unwritten is not None:  # a signal's handler broke off the writing alone: without its key, a retry would count twice
             raise unwritten
@@ -415,8 +409,8 @@ class DurableCore(ReplayedSession):
             raise self._counted(problem or AssertionError("a ticket without a number")) from None
         if problem is not None and isinstance(problem, InputError) and not getattr(problem, "counted", False):
             self.stale = ""
-            if (had := self._repeat(events.FORGET, identity, payload)) is not None:
-                return Applied(None, had.seq, (), True, had.answer)
+            if had := self._repeat(events.FORGET, identity, payload):
+                return had
         problem = None if problem is None else self._counted(problem)
         row = self._row(events.FORGET, payload, identity, payload, None if answer is None else answer(session))
         self.stale = ""
@@ -439,7 +433,7 @@ class DurableCore(ReplayedSession):
         self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None,
         answer: Callable[[None], bytes] | None = None,
     ) -> Applied:  # fmt: skip
-        """Move a limit, or change how often it may be violated, from now on: see `bridle.session.changes`."""
+        """Move a limit, or change how often it may be violated, from now on: see `bridle.session.replay`."""
         numbers = {"offset": offset, "at_most": at_most}
         facts = {name: None if value is None else validate.number(name, value) for name, value in numbers.items()}
         told = {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}
@@ -454,10 +448,9 @@ class DurableCore(ReplayedSession):
         """
         self.check()
         (paid,) = self._payments({name: amount})
-        identity, request = None if key is None else events.key_of(key), events.facts(paid._replace(asked=())._asdict())
-        if identity is not None and (had := self._repeat(events.PAY, identity, request)) is not None:
-            told = json.loads(had.answer or b"null")
-            return Applied(told["counted"] if isinstance(told, dict) else told, had.seq, (), True, had.answer)
+        identity, request = events.key_of(key), events.facts(paid._replace(asked=())._asdict())
+        if had := self._repeat(events.PAY, identity, request, _counted_in):
+            return had
         return self._rare(events.PAY, paid._asdict(), self._paid, identity, request, answer)
 
     def set_budget(
@@ -476,9 +469,9 @@ class DurableCore(ReplayedSession):
     ) -> Applied:
         """Let something happen that is a few facts, unless it has happened under this key; `answer` makes what is stored."""
         self.check()
-        identity, request = None if key is None else events.key_of(key), events.facts(facts)
-        if identity is not None and (had := self._repeat(kind, identity, request)) is not None:
-            return Applied(None, had.seq, (), True, had.answer)
+        identity, request = events.key_of(key), events.facts(facts)
+        if had := self._repeat(kind, identity, request):
+            return had
         return self._rare(kind, facts, do, identity, request, answer)
 
     def _rare(
@@ -504,3 +497,220 @@ class DurableCore(ReplayedSession):
         if not isinstance(pay, Mapping):
             raise InputError(f"pay must be amounts under the names of their budgets, not {validate.show(pay)}")
         return [Paid(name, validate.nonnegative("amount", amount), self.purse.asked(name)) for name, amount in pay.items()]
+
+
+def _counted_in(answer: bytes | None) -> object:
+    """What was counted, from the answer of a payment: that alone, or what the caller made of it."""
+    told = json.loads(answer or b"null")
+    return told["counted"] if isinstance(told, dict) else told
+
+
+NESTED = (
+    "this session is in the middle of another call of this thread (a signal handler, or a function that the session calls, has called it): "
+    "wait until that has ended"
+)
+
+T = TypeVar("T")
+
+
+class Embedded:
+    """One core, the lock around it, and what commits its events inline."""
+
+    def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None) -> None:
+        self.core, self.history = core, history
+        self.lock, self.ended = threading.RLock(), ""
+        self._owner = 0  # the thread that is at work, or was when it was interrupted
+        self._last = core.seq  # the last event that is on the disk
+        self._entries: list[HistoryEntry] = []  # what `history` is still to be told
+        if history is not None:
+            core.listen(self._entries.append)
+
+    # --- calls ----------------------------------------------------------------------------------------------------------------------------
+
+    def do(self, act: Callable[..., Applied], *given: Any, **named: Any) -> Any:
+        """Let something happen: apply it, commit it, and give its value."""
+        core, thread = self.core, get_ident()
+        if self._owner == thread:
+            self._refuse_nested()
+        with self.lock:
+            try:
+                self._owner = thread
+                if core.stale or self.ended or core.seq != self._last:
+                    self.ready()
+                applied = act(*given, **named)
+                if rows := applied.rows:
+                    self.commit(rows)
+            except BaseException as wrong:
+                if core.seq != self._last and not core.stale:
+                    core.fail(f"the last call was broken off ({wrong or type(wrong).__name__})")
+                if isinstance(wrong, StoreError) and wrong.certain:
+                    mark(wrong, False)
+                raise
+            finally:
+                self._owner = 0
+        if self._entries or core.session._now.kept.log.unsent:
+            self.tell()
+        if (problem := applied.problem) is not None:
+            raise problem
+        return applied.value
+
+    def decision(self) -> Array | None:
+        """The decision of this round, where nothing has to be done for it; else None."""
+        core = self.core
+        if self._owner == get_ident():
+            return None
+        with self.lock:
+            if core.stale or self.ended or core.seq != self._last:
+                return None
+            if core.session._boundary is not None or not core.store.holds(core.lease):
+                return None
+            return core.session.decide()
+
+    def read(self, what: Callable[[DurableCore], T]) -> T:
+        """What is read of the session."""
+        self._refuse_nested()
+        with self.lock:
+            try:
+                self._owner = get_ident()
+                self.ready()
+                self.core.check_held()
+                return what(self.core)
+            finally:
+                self._owner = 0
+
+    def _refuse_nested(self) -> None:
+        """Refuse a call from inside of a call of this thread: one that is still among its frames, whatever an interrupt has left behind."""
+        frame = sys._getframe(2) if self._owner == get_ident() else None
+        while frame is not None:
+            if frame.f_code in (Embedded.do.__code__, Embedded.read.__code__) and frame.f_locals.get("self") is self:
+                raise InputError(NESTED)
+            frame = frame.f_back
+
+    def ready(self) -> None:
+        """Refuse a session that is closed, and rebuild one that is not in step with its journal."""
+        if self.ended:
+            raise InputError(f"session {self.core.name!r} {self.ended}; open it again to go on")
+        if self.core.stale or self.core.seq != self._last:
+            self._entries.clear()
+            self.core.rebuild()
+            self._last = self.core.seq
+
+    def tell(self) -> None:
+        """Give warnings and tell `history`, of what is durable."""
+        if self._entries and self.history is not None:
+            told = self._entries.copy()
+            self._entries.clear()
+            for entry in told:
+                self.history(entry)
+        self.core.tell()
+
+    # --- committing -----------------------------------------------------------------------------------------------------------------------
+
+    def commit(self, rows: tuple[Event, ...]) -> None:
+        """Write these rows down; they are on the disk when this returns."""
+        core = self.core
+        try:
+            core.store.append(core.lease, rows)
+        except Fenced as lost:
+            self.ended = f"has another owner now ({lost})"
+            core.fail(lost)
+            raise
+        except BaseException as wrong:
+            core.fail(wrong)
+            if isinstance(wrong, StoreError) and not wrong.certain:
+                wrong.add_note("whether it was written is not known: the session reads its journal before it goes on, and shows it then")
+            raise
+        last = rows[-1].seq
+        core.committed(last)
+        self._last = last
+        if core.snapshot_due:
+            self.snapshot()
+
+    def snapshot(self) -> None:
+        """Put a snapshot; where that fails, the journal has everything, and the next is tried in its time."""
+        core = self.core
+        if core.seq == core.durable:
+            with suppress(StoreError):
+                core.store.put_snapshot(core.lease, core.snapshot())
+
+    def close(self) -> None:
+        """Put a snapshot, and let the session and its database go."""
+        self._refuse_nested()
+        with self.lock:
+            if self.ended:
+                return
+            try:
+                if not self.core.stale and self.core.seq > self.core.snapshot_at:
+                    self.snapshot()
+            finally:
+                self.ended = "is closed"
+                with suppress(StoreError):
+                    self.core.close()
+                self.core.store.close()
+
+
+class JournaledBudget:
+    """A gate or a pacer of a durable session: it is asked as `bridle.Gate` and `bridle.Pacer` are, and every payment is an event."""
+
+    def __init__(self, embedded: Embedded, name: str) -> None:
+        self._embedded, self.name = embedded, name
+
+    def pay(self, amount: float = 0.0, *, key: str | bytes | None = None) -> float | None:
+        """Count a payment: it is durable when this returns. One above what is left is refused; what was counted, of a gate."""
+        return self._embedded.do(self._embedded.core.pay, self.name, amount, key=key)  # type: ignore[no-any-return]
+
+    def set_budget(self, budget: float, rounds: int | None = None, *, key: str | bytes | None = None) -> None:
+        """Change what may be spent in all, and of a pacer in how many rounds."""
+        self._embedded.do(self._embedded.core.set_budget, self.name, budget, rounds, key=key)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in READS:
+            raise AttributeError(f"a budget in a journal has no {name}")
+        found = self._embedded.read(lambda core: getattr(core.purse.find(self.name), name))
+        if not callable(found):
+            return found
+        return lambda *given, **named: self._embedded.read(lambda core: getattr(core.purse.find(self.name), name)(*given, **named))
+
+
+def open_core(
+    make: Callable[..., SessionVerbs],
+    restore: Restore,
+    store: EventStore,
+    name: str,
+    policy: Any | None,
+    x1: ArrayLike | None,
+    snapshot_every: int | None,
+    gates: Mapping[str, Gate | Pacer] | None,
+    wait: float,
+    replayed: Callable[[HistoryEntry], object] | None,
+    options: SessionOptions,
+) -> DurableCore:
+    """The core of a session: `make` makes a new plain session, `restore` one from a save file; the rest is as for `Session.core`."""
+    found = store.find(name)
+    if found is None:
+        if policy is None:
+            raise InputError(f"policy must be given: {store.name} has no session {validate.show(name)} yet")
+        spec = DurableCore.spec(make(policy, x1, **options)._image(False), gates, snapshot_every)
+        try:
+            found = store.create(name, spec)
+        except InputError:
+            found = store.find(name)  # somebody else was faster
+            if found is None:
+                raise
+    made = savefile.opened(found.spec, f"session {name!r}")
+    if policy is not None:
+        savefile.refuse_another_policy(policy, made.saved, name)
+    given: dict[str, object] = {**options} if x1 is None else {**options, "x1": x1}
+    savefile.refuse_other_options(given, made.saved, name)
+    savefile.refuse_other_budgets(gates, made, name)
+    own = policy if made.saved.header.get("policy") is None else None
+    core = DurableCore(store, found, store.take(found, wait), restore, own, made)
+    try:
+        core.rebuild(replayed=replayed)
+        if snapshot_every is not None:
+            core.every = validate.whole("snapshot_every", snapshot_every)
+    except BaseException:
+        with suppress(StoreError):
+            core.close()
+        raise
+    return core

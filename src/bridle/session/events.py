@@ -32,9 +32,8 @@ from bridle.core import Function, InputError
 from bridle.ops import Array
 from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
-from bridle.session.hints import PARTS, HintGiven, parts_of
-from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
+from bridle.session.prior import PARTS, Prior, parts_of
 
 
 class EventKind(IntEnum):
@@ -196,10 +195,9 @@ PART = Struct("<BBI")
 NAMES = ("rules", "features", "known.A", "known.b", "known", *(f"hint.{part}" for part in PARTS))
 
 
-def saying(rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> bytes:
+def saying(given: Prior) -> bytes:
     """The payload of what is said before a round."""
-    if rules is None and features is None and known is None and hint is None:
-        return b""
+    rules, features, known, hint = given.get("rules"), given.get("features"), given.get("known"), given.get("hint")
     parts = []
     if rules is not None:
         parts.append(_part(0, validate.floats("rules", rules, "an array of numbers")))  # NaN is a rule that sleeps
@@ -274,8 +272,10 @@ OWN = b"\0"
 """What the keys begin with that a session makes of tickets; a caller's begin with its opposite."""
 
 
-def key_of(key: object) -> bytes:
-    """The identity that a caller gives an event, as the journal has it: text or bytes, 1 to 200 of them."""
+def key_of(key: object) -> bytes | None:
+    """The identity that a caller gives an event, as the journal has it: text or bytes, 1 to 200 of them; None where none is given."""
+    if key is None:
+        return None
     given = key.encode(errors="surrogatepass") if isinstance(key, str) else key
     if not isinstance(given, (bytes, bytearray)) or not 1 <= len(given) <= 200:
         raise InputError(f"key must be a text or bytes of 1 to 200 bytes, not {validate.show(key)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from bridle import validate
 from bridle.core import InputError
 from bridle.database.rows import Damaged, Found
-from bridle.session import capsule
+from bridle.session import savefile
 from bridle.session.replay import ReplayedSession, ReplayError, Restore
 from bridle.session.rounds import HistoryEntry
 
@@ -55,7 +55,7 @@ def find(store: EventStore, name: str) -> Found:
 def kept(store: EventStore, name: str) -> KeptSession:
     """What is known of a session without replaying it."""
     found = find(store, name)
-    made = capsule.opened(found.spec, f"session {name!r}")
+    made = savefile.opened(found.spec, f"session {name!r}")
     header = made.saved.header
     return {
         "name": name,
@@ -147,7 +147,7 @@ def trim(store: EventStore, name: str, restore: Restore, before: int | None = No
 def _wrong(core: ReplayedSession, digest: bytes, body: bytes) -> list[str]:
     """What is wrong with a snapshot of where the core stands."""
     try:
-        found = capsule.opened(body, f"snapshot {core.seq}")
+        found = savefile.opened(body, f"snapshot {core.seq}")
     except InputError as wrong:
         return [str(wrong)]
     if found.digest != digest:

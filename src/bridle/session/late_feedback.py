@@ -7,7 +7,7 @@ copies   Each round that begins while others wait is played by a copy of the pol
          sqrt(m) times the bound of one for regret that grows as sqrt(t). It works for every policy whose bound holds at every round.
          Halfspaces that one copy of `anytime` finds are shared with the others before they play; they hold every feasible action, so the
          proof stays as it is. (Joulani, Gyorgy and Szepesvari 2013, who call it BOLD.)
-pool     One policy is fed whatever arrives, with the gradient at the decision of its own round. A guarantee only where the policy has one:
+pool     One policy is fed whatever arrives, with the gradient at the decision of its own round. Only for policies that are made for it:
          `rate` and `adagrad` with `delay`, which remember what each decision was made of (and are played so unless told otherwise).
 """
 
@@ -191,9 +191,7 @@ class Shared(NamedTuple):
 class PendingRounds:
     """The copies of the policy and the rounds that wait for feedback.
 
-    `begun` counts rounds begun; `lost` those whose feedback will never come; `astray` updates whose feedback was not at the copy's own
-    decision.
-    `modulus` is what the policy was told of its costs.
+    `begun` counts rounds begun; `lost` those whose feedback will never come. `modulus` is what the policy was told of its costs.
     """
 
     def __init__(
@@ -206,7 +204,6 @@ class PendingRounds:
         self.idle = [0]  # a heap: the copies that wait for nothing, of which the first plays next
         self.waiting: dict[int, Waiting] = {}
         self.begun, self.lost = 0, 0
-        self.astray = 0
         self.shared: list[Shared] = []  # by the number of the round, so that it does not matter in which order they came
         self.ever_shared = 0  # halfspaces, those no longer kept too
         self._ready: Copy | None = None
@@ -388,8 +385,6 @@ class PendingRounds:
         copy = self.copies[waiting.copy]
         with np.errstate(all="ignore"):
             state, x = self.advance(copy, feedback, waiting.made, played)
-        # Not by np.array_equal, which takes an error inside of it (no memory) for a difference.
-        self.astray += self.late == "pool" and bool((waiting.x != copy.x).any())
         self.feed(round_of(number), waiting.copy, state, x, feedback)
         self.close(number)
 
@@ -414,7 +409,7 @@ class PendingRounds:
 
     def arrays(self) -> dict[str, Array]:
         """Everything but the states of the copies, as arrays."""
-        numbers = [self.begun, self.lost, self.astray, self.ever_shared]
+        numbers = [self.begun, self.lost, self.ever_shared]
         d, waiting = len(self.copies[0].x), self.waiting.items()
         saved = {
             "numbers": np.array(numbers, dtype=float),
@@ -428,14 +423,12 @@ class PendingRounds:
                 saved[f"terms.{number}"] = written(each.terms)
             if each.action is not None:
                 saved[f"action.{number}"] = each.action
-            saved |= {
-                f"made.{number}.{key}": np.asarray(value, dtype=float) for key, value in records.leaves(each.made).items() if each.made
-            }
+            saved |= records.leaves(each.made, f"made.{number}")
         return saved
 
     def restore(self, saved: dict[str, Array], states: list[object]) -> None:
         """Take back what `arrays` gave, and the states of the copies."""
-        self.begun, self.lost, self.astray, self.ever_shared = (int(value) for value in saved["numbers"])
+        self.begun, self.lost, self.ever_shared = (int(value) for value in saved["numbers"])
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
         rows = [UnlikeTold(*row) for row in saved["costs"].tolist()]
         self.copies = [

@@ -506,7 +506,7 @@ class Ledger:
         """Everything, as arrays and as facts for the header of a file; `restore` takes both back."""
         arrays: dict[str, Scalar] = {
             **records.leaves((self.counted.sums, self.counted.limits)),
-            **{f"curved.{name}": leaf for name, leaf in records.leaves(self.curved).items()},
+            **records.leaves(self.curved, "curved"),
             **{f"cuts.{name}": value for name, value in self.halfspaces.arrays().items()},
         }
         if self.open:
@@ -532,21 +532,15 @@ class Ledger:
 
     def restore(self, arrays: dict[str, Array], facts: LedgerFacts, rounds: int) -> None:
         """Be as the ledger was that gave these after so many rounds."""
-        own = (self.counted.sums, self.counted.limits)
-        for name, leaf in records.leaves(own).items():
-            if np.shape(leaf) != arrays[name].shape:
-                raise ValueError(name)
-        values = iter([arrays[name] for name in records.leaves(own)])
-        sums, limits = records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), own)
+        sums, limits = records.filled((self.counted.sums, self.counted.limits), arrays)
         between = np.array([int(count) for count in facts["between"]], dtype=float)
         if between.shape != self.counted.between.shape:
             raise ValueError("between")
         counted = Counted(sums, limits, between, float(facts["largest"]))
-        modulus, pull, squares = (arrays[f"curved.{name}"] for name in CurvedSums._fields)
-        if pull.shape != self.curved.pull.shape or not modulus >= 0.0 or not squares >= 0.0:
+        self.curved = records.filled(self.curved, arrays, "curved")
+        if not (self.curved.modulus >= 0.0 and self.curved.squares >= 0.0):
             raise ValueError("curved")
-        self.curved = CurvedSums(float(modulus), pull, float(squares))
-        self.halfspaces.restore(_under("cuts.", arrays))
+        self.halfspaces.restore(records.under("cuts.", arrays))
         self.witness = arrays.get("witness")
         idle, self.patience = map(int, facts["idle"])
         self._batches = BatchesRead(counted, idle, rounds - len(arrays.get("open.rows", ())))
@@ -556,8 +550,8 @@ class Ledger:
         if proof is not None:
             blamed, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
             self.conflict = Conflict(blamed, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
-        self.searching = restored_search(_under("searching.", arrays), len(sums.a))
-        self.reduction = restored_reduction(_under("reduction.", arrays), len(sums.a))
+        self.searching = restored_search(records.under("searching.", arrays), len(sums.a))
+        self.reduction = restored_reduction(records.under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:
             lines, numbers = arrays["parked.lines"], arrays["parked.rounds"].astype(int)
             if lines.shape != (len(numbers), len(sums.a) + 3):
@@ -573,11 +567,6 @@ class Ledger:
                 raise ValueError("open.moduli")
             n = len(rows)
             self.rows[:n], self.numbers[:n], self.moduli[:n], self.open = rows, numbers.astype(int), moduli, n
-
-
-def _under(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """The arrays whose names begin like this, without it."""
-    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _as_float(leaf: Scalar) -> Scalar:

@@ -18,7 +18,6 @@ from bridle.core import (
     CountsRates,
     Domain,
     InputError,
-    LearnsLate,
     Policy,
     TriesPoints,
     alarm_of,
@@ -162,7 +161,6 @@ class SessionParts(NamedTuple):
         own, squares = parts.own_proof()
         return Certificate(
             rounds=rounds,
-            since=0,
             cost=float(totals.cost),
             ccv=float(totals.hard.max()),
             regret=regret,
@@ -176,7 +174,7 @@ class SessionParts(NamedTuple):
             conflict=parts.conflict,
             witness=None if self.noisy or self.sometimes else ledger.met(),
             pending=len(self.pending.waiting),
-            dropped=(self.pending.lost, self.pending.lost),
+            dropped=self.pending.lost,
             charge=parts.charge(),
             bound=parts.bound(totals, constraints),
             alarms=tuple(alarms.items()),
@@ -188,10 +186,9 @@ class SessionParts(NamedTuple):
         )
 
     def own_regret(self) -> float | None:
-        """The policy's own proof with what was observed, over all copies; None where it has none, or feedback came out of order."""
-        astray = self.pending.astray and not capability(self.record, LearnsLate)  # such a policy's proof is about late feedback, too
+        """The policy's own proof with what was observed, over all copies; None where it has none."""
         certifies = self._certifies
-        if astray or certifies is None or self.broken or self.noisy:
+        if certifies is None or self.broken or self.noisy:
             return None
         return _total([certifies.certified_regret(copy.state) for copy in self.played])
 
@@ -239,7 +236,7 @@ class SessionParts(NamedTuple):
     def squared_bound(self, ledger: Ledger) -> float | None:
         """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
         certifies = capability(self.record, CertifiesSquares)
-        if self.pending.astray or self.broken or certifies is None:
+        if self.broken or certifies is None:
             return None
         sums, D = ledger.counted.sums, ledger.domain.diameter
         # What one copy's rounds gain may be more than what all of them gain together.
@@ -312,20 +309,16 @@ class SessionParts(NamedTuple):
         """Why the theorem says nothing of this run; empty where it does."""
         if capability(self.record, TriesPoints):
             return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
-        pending, ledger = self.pending, self.ledger
         if self.configured is None:
             return "the policy is not registered"
-        if ledger is None:
+        if self.ledger is None:
             return "no certificates are kept, so the longest gradient is not known"
         if self.conflict is not None:
             return "no action satisfies every constraint"
         if self.broken:
             return self.broken
-        if absurd := self.absurd():
-            return absurd.text
-        if not pending.astray or capability(self.record, LearnsLate) is not None:
-            return ""
-        return "feedback came late, and the policy was not made for that (use late='copies')"
+        absurd = self.absurd()
+        return "" if absurd is None else absurd.text
 
 
 def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -245,7 +245,7 @@ def restored_reduction(saved: dict[str, np.ndarray], dim: int) -> Reduction | No
     """The reduction whose leaves these are; None where there are none."""
     if not saved:
         return None
-    attempt = restored_search({name.removeprefix("attempt."): value for name, value in saved.items() if name.startswith("attempt.")}, dim)
+    attempt = restored_search(records.under("attempt.", saved), dim)
     found = Reduction(**{name: saved.get(name) for name in Reduction._fields[:-1]})  # type: ignore[arg-type]
     found = records.transform(lambda leaf: float(leaf) if leaf.ndim == 0 else leaf, found)._replace(attempt=attempt)
     m = len(found.levels)

@@ -1,22 +1,41 @@
 """A session that is read from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
 
 `ReplayedSession` is what may be done by anybody who can read the database; `bridle.session.durable` adds what only the owner does.
+
+What was changed on the way, in a session whose journal remembers it: where limits stand since.
+
+A limit moves by an offset that is added to its values: g_i(x) + offset <= 0 is what holds from then on. Constraints may be others in every
+round, so that to a policy whose theorem allows that, and to every certificate, it is one more stream: what is proved is about the actions
+that keep each limit as it stood in its own round. Totals and violations are of the limits as they stood. Policies whose theorem is about
+constraints that stay the same, or that were told how far inside of them an action lies (``slater=``), do not allow it.
+
+A limit on how often has its share changed (`bridle.policies.levels.with_shares`): what is reported and proved of it is then about the
+rounds since, and what was counted before is in the list of changes.
 """
 
 from __future__ import annotations
 
+import io
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
+from bridle import policies, validate
 from bridle.core import InputError
 from bridle.database.rows import Damaged, Event, Found, SnapshotRow
-from bridle.session import capsule, events
-from bridle.session.changes import Changes, changed_limit, raised_limits
+from bridle.ops import Array
+from bridle.policies.levels import fraction, with_shares
+from bridle.policies.registry import Configured
+from bridle.session import events, savefile
 from bridle.session.events import DIGEST, EventKind, Evidence
+from bridle.session.feedback import Numbers
 from bridle.session.purse import Paid, Purse
+from bridle.session.rates import limit_names
 from bridle.session.rounds import HistoryEntry
-from bridle.session.savefile import Saved
+from bridle.session.savefile import Saved, SessionImage
 from bridle.session.verbs import SessionVerbs
 
 if TYPE_CHECKING:
@@ -55,7 +74,7 @@ class ReplayedSession:
     """
 
     def __init__(
-        self, store: EventStore, found: Found, restore: Restore, policy: object | None = None, made: capsule.Capsule | None = None
+        self, store: EventStore, found: Found, restore: Restore, policy: object | None = None, made: savefile.Capsule | None = None
     ) -> None:
         self._made = made  # what it was made from, as long as nobody has changed it
         self.store, self.found, self.name = store, found, found.name
@@ -86,7 +105,7 @@ class ReplayedSession:
         for row in self.store.snapshots(self.found.id):
             if last is None or row.seq <= last:
                 try:
-                    found = capsule.opened(row.body, f"snapshot {row.seq} of session {self.name!r}")
+                    found = savefile.opened(row.body, f"snapshot {row.seq} of session {self.name!r}")
                 except InputError:
                     continue  # the journal has everything since an older one
                 if found.digest == row.digest:
@@ -95,7 +114,7 @@ class ReplayedSession:
                     self._begin(found, row.seq, len(row.body), row)
                     break
         else:
-            self._begin(self._made or capsule.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
+            self._begin(self._made or savefile.opened(self.found.spec, f"session {self.name!r}"), 0, len(self.found.spec))
         self._made = None
         self.advance(self.store.tail(self.found.id, after=self.seq), until, replayed)
         self.stale = ""
@@ -107,7 +126,7 @@ class ReplayedSession:
         start = 0 if first == 1 or not kept else min(kept)
         self.rebuild(until=start, after=start)
 
-    def _begin(self, found: capsule.Capsule, seq: int, size: int, row: SnapshotRow | None = None) -> None:
+    def _begin(self, found: savefile.Capsule, seq: int, size: int, row: SnapshotRow | None = None) -> None:
         facts = self._facts = found.facts
         self._written_by = facts["made"] if row is None else {"library": row.library, "platform": row.platform}
         self.purse, self.changes = Purse.restored(facts["purse"]), Changes.restored(facts["changes"])
@@ -151,7 +170,7 @@ class ReplayedSession:
 
     def _astray(self, event: Event, what: str) -> ReplayError:
         made = self._written_by
-        here = f"{capsule.library(self.session.engine)} on {capsule.machine()}"
+        here = f"{savefile.library(self.session.engine)} on {savefile.machine()}"
         return ReplayError(
             f"session {self.name!r} cannot be resumed here: event {event.seq} ({kind_of(event)}) {what}. It was written by "
             f"{made['library']} on {made['platform']}, and this is {here}: bits agree on one machine with one version of everything. "
@@ -201,7 +220,7 @@ class ReplayedSession:
     def sealed(self) -> tuple[bytes, bytes]:
         """Where the session stands as a capsule, and its digest: two with the same digest go on alike."""
         facts = {**self._facts, "purse": self.purse.facts(), "changes": self.changes.facts(), "evidence": list(self.evidence)}
-        return capsule.sealed(facts, self.session._image(False))
+        return savefile.sealed(facts, self.session._image(False))
 
     # --- what is rare, as it happens in memory --------------------------------------------------------------------------------------------
 
@@ -224,3 +243,109 @@ class ReplayedSession:
             self.put(self._restore(saved, None))
         self.changes = changes
         return None, None
+
+
+MOST_LISTED = 1000
+"""So many changes are listed, the latest."""
+
+
+class Changes(NamedTuple):
+    """The offset of each limit; what was changed when, as JSON has it."""
+
+    offsets: tuple[float, ...] = ()
+    listed: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def restored(cls, facts: Mapping[str, Any]) -> Changes:
+        """What `facts` gave."""
+        return cls(tuple(map(float, facts["offsets"])), tuple(facts["listed"]))
+
+    def facts(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        return {"offsets": list(self.offsets), "listed": list(self.listed)}
+
+    def moved(self, i: int, offset: float) -> Changes:
+        """With this offset for limit i."""
+        offsets = [*self.offsets, *[0.0] * (i + 1 - len(self.offsets))]
+        offsets[i] = offset
+        return self._replace(offsets=tuple(offsets) if any(offsets) else ())
+
+    def noted(self, **what: Any) -> Changes:
+        """With one more entry in the list."""
+        return self._replace(listed=(*self.listed, what)[-MOST_LISTED:])
+
+
+def raised_limits(g: Numbers, offsets: Sequence[float]) -> Array:
+    """The values of the limits as they stand; where several points were tried, in the row of each."""
+    values = validate.array("g", g)
+    rows = np.atleast_1d(values)
+    n = min(rows.shape[-1], len(offsets))
+    rows[..., :n] += offsets[:n]
+    return values
+
+
+def which_limit(limit: object, names: Sequence[str], k: int | None) -> int:
+    """The place of a limit that is given by its name or its number."""
+    if isinstance(limit, str):
+        called = list(names) or (limit_names(k) if k else [])
+        if limit not in called:
+            raise InputError(f"limit must be the name of a limit ({', '.join(map(repr, called)) or 'they have none'}), not {limit!r}")
+        return called.index(limit)
+    i = validate.whole("limit", limit, 0)
+    if i >= (k or 1000):
+        raise InputError(f"limit must be below {k or 1000}, the number of limits, not {i}")
+    return i
+
+
+def refuse_moving(configured: Configured | None, tighter: bool) -> None:
+    """One error where a policy's theorem does not allow that a limit moves."""
+    if configured is None:
+        return
+    if not configured.entry.time_varying:
+        raise InputError(
+            f"offset cannot be given: policy {configured.name} is for limits that stay the same, and says nothing once one has moved"
+        )
+    if tighter and configured.parameters.get("slater") is not None:
+        raise InputError(
+            f"offset must be 0 or below for policy {configured.name}, which was told how far inside of the limits an action lies (slater)"
+        )
+
+
+def changed_limit(
+    changes: Changes, image: SessionImage, limit: str | int, offset: float | None, at_most: float | None
+) -> tuple[Changes, Saved | None]:
+    """What is changed once a limit is; with the session as a save file where its policy is another since. Else one `InputError`."""
+    if (offset is None) == (at_most is None):
+        raise InputError("one of offset and at_most must be given: where the limit moves to, or how often it may be violated")
+    parts, k = image.parts, image.limits.k or (len(image.totals.hard) if image.rounds else None)
+    i = which_limit(limit, parts.names, k)
+    if offset is not None:
+        before = changes.offsets[i] if i < len(changes.offsets) else 0.0
+        refuse_moving(parts.configured, offset > before)
+        return changes.moved(i, offset).noted(round=image.rounds, limit=i, offset=offset), None
+    assert at_most is not None
+    rates = parts.rates()
+    if not rates or parts.configured is None:
+        raise InputError("at_most cannot be given: the policy of this session keeps no limits on how often; move the limit with offset")
+    report = rates[0 if len(rates) == 1 else i]
+    noted = changes.noted(round=image.rounds, limit=i, at_most=at_most, before=asdict(report))
+    return noted, _with_share(image, parts.configured, i, at_most)
+
+
+def _with_share(image: SessionImage, configured: Configured, i: int, at_most: float) -> Saved:
+    """A session as a save file, in which limit i may be violated in another share of the rounds: its count begins anew."""
+    parts, record = image.parts, configured.record
+    shares = np.array(record.level.share, dtype=float)
+    shares[slice(None) if record.any else i] = float(fraction(at_most))
+    domain, parameters = configured.recipe
+    settings = {**parameters, "at_most": shares.tolist() if len(shares) > 1 else float(shares[0])}
+    other = policies.policy(configured.name, domain, **settings)
+    pending = parts.pending.clone()
+    pending.copies = [
+        copy._replace(state=copy.state._replace(level=with_shares(record.level, other.record.level, copy.state.level)))  # type: ignore[attr-defined]
+        for copy in pending.copies
+    ]
+    changed = image._replace(parts=parts._replace(configured=other, record=other.record, pending=pending))
+    file = io.BytesIO()
+    savefile.write(file, savefile.packed(changed))
+    return savefile.parsed(file.getvalue(), "the session with another limit")

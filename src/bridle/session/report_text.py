@@ -159,11 +159,10 @@ def _missing(proof: Certificate) -> list[str]:
     lines = []
     if proof.pending:
         lines.append(f"Waiting: the feedback of {_many(proof.pending, 'round', '')} is still to come and is not counted yet.")
-    costs, limits = proof.dropped
-    if costs or limits:
+    if proof.dropped:
         basis = "the Lipschitz constant given" if proof.charge.declared else "the longest gradient seen, if those missing are no longer"
         lines.append(
-            f"Dropped: {_many(costs, 'cost', '')} and the constraints of {_many(limits, 'round', '')} never came. They may add up to "
+            f"Dropped: the feedback of {_many(proof.dropped, 'round', '')} never came. It may add up to "
             f"{proof.charge.regret:.6g} to the regret and {proof.charge.ccv:.6g} to the violation ({basis})."
         )
     return lines

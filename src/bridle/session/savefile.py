@@ -1,20 +1,34 @@
-"""Save files: one `.npz` with the leaves under their dotted names and a JSON header; written atomically, never pickled."""
+"""Save files: one `.npz` with the leaves under their dotted names and a JSON header; written atomically, never pickled.
+
+A session in one piece of bytes, as a journal keeps it: what it was made from, and snapshots of it.
+
+A capsule is a save file with a few facts before it that a save file does not have: the budgets, what was changed on the way, the evidence
+of all events so far, and who made it on which machine. Its digest is of the facts and of every number; where a session was made from and
+how it was played does not matter to it, only where it stands. So two sessions with one digest go on alike.
+"""
 
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
-from collections.abc import Iterator, Sequence
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from importlib import metadata
 from os import PathLike
+from struct import Struct
 from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 
 import numpy as np
 
 from bridle import policies, records, storage, validate
+from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
@@ -25,8 +39,9 @@ from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
+from bridle.session.purse import Purse
 
-SCHEMA = 3
+SCHEMA = 4
 """The version of the format: files of no other are read."""
 
 MEMBERS = ("start", "state", "totals", "copies", "desk", "ledger", "boundary", "domain", "parameters")
@@ -132,7 +147,7 @@ def packed(session: SessionImage) -> dict[str, Array]:
     }
     watch = session.log.watch
     if watch is not None:
-        more |= {f"ledger.watch.{name}": value for name, value in records.leaves(watch).items()}
+        more |= records.leaves(watch, "ledger.watch")
     if parts.ledger is not None:
         arrays, facts["ledger"] = parts.ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
@@ -141,7 +156,7 @@ def packed(session: SessionImage) -> dict[str, Array]:
             f"boundary.{key}": value
             for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.rounds, pending.front).items()
         }
-    totals = {"rounds": float(session.rounds), **records.leaves(session.totals)}
+    totals = {"totals.rounds": float(session.rounds), **records.leaves(session.totals, "totals")}
     return _sealed(parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
 
 
@@ -263,7 +278,7 @@ class Saved:
 
     def part(self, prefix: str) -> dict[str, Array]:
         """The arrays whose names begin like this, without it."""
-        return {name.removeprefix(prefix): value for name, value in self.arrays.items() if name.startswith(prefix)}
+        return records.under(prefix, self.arrays)
 
     @contextmanager
     def checking(self) -> Iterator[None]:
@@ -313,8 +328,7 @@ class Saved:
             if np.shape(leaf) != saved[name].shape:
                 odd = f"leaf {name!r} has shape {saved[name].shape}, not {np.shape(leaf)}"
                 raise InputError(f"cannot load {self.path}: it does not fit this policy, {odd}")
-        values = iter([saved[name] for name in wanted])
-        return records.transform(lambda leaf: float(next(values)) if np.ndim(leaf) == 0 else next(values), template)
+        return records.filled(template, saved)
 
 
 def _sealed(
@@ -336,9 +350,8 @@ def _sealed(
         except Unportable as own:
             arrays = {"start": start}  # a learner, potential, domain or rule of the user's own: loading needs policy=...
             header["own"] = str(own)
-    arrays |= {f"state.{key}": np.asarray(leaf, dtype=float) for key, leaf in records.leaves(state).items()}
-    arrays |= {f"totals.{key}": np.asarray(value, dtype=float) for key, value in totals.items()}
-    arrays |= {key: np.asarray(value, dtype=float) for key, value in more.items()}
+    given = {**{f"state.{key}": leaf for key, leaf in records.leaves(state).items()}, **totals, **more}
+    arrays |= {key: np.asarray(value, dtype=float) for key, value in given.items()}
     return {"header": np.array(storage.sealed(header, arrays)), **arrays}
 
 
@@ -430,3 +443,147 @@ def _modules(room: str) -> list[ModuleType]:
     package = importlib.import_module(f"bridle.{room}")
     names = [found.name for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")]
     return [package, *map(importlib.import_module, names)]
+
+
+MAGIC, LENGTH = b"bridle-session-1\n", Struct("<I")
+
+
+class Capsule(NamedTuple):
+    """The facts of a capsule, and its save file."""
+
+    facts: dict[str, Any]
+    saved: Saved
+    digest: bytes
+
+
+def sealed(facts: Mapping[str, Any], image: SessionImage) -> tuple[bytes, bytes]:
+    """A capsule in bytes, and its digest."""
+    members, file = packed(image), io.BytesIO()
+    write(file, members)
+    head = storage.canonical(facts).encode()
+    seal = cast("dict[str, Any]", storage.parse(str(members["header"])))["digest"]
+    return b"".join((MAGIC, LENGTH.pack(len(head)), head, file.getvalue())), _digest(head, seal)
+
+
+def opened(data: bytes, name: str) -> Capsule:
+    """A capsule's bytes read back; `name` is what is to blame where they are damaged."""
+    start = len(MAGIC) + LENGTH.size
+    if not data.startswith(MAGIC) or len(data) < start:
+        raise InputError(f"cannot read {name}: it was not written by this version of bridle, or is damaged")
+    end = start + LENGTH.unpack_from(data, len(MAGIC))[0]
+    try:
+        facts = cast("dict[str, Any]", storage.parse(data[start:end]))
+    except ValueError:
+        raise InputError(f"cannot read {name}: it is damaged") from None
+    saved = parsed(data[end:], name)
+    return Capsule(facts, saved, _digest(data[start:end], saved.seal))
+
+
+def _digest(head: bytes, seal: str) -> bytes:
+    return sha256(head + b"\n" + seal.encode()).digest()
+
+
+# --- who made it --------------------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def library(engine: str) -> str:
+    """The versions on which the bits of a round depend."""
+    names = ["numpy", "scipy", *(["numba", "llvmlite"] if engine == "numba" else [])]
+    own = getattr(sys.modules["bridle"], "__version__", "?")  # the whole package imports this file, not the other way round
+    return ", ".join([f"engine {engine}", f"bridle {own}", *(f"{name} {_version(name)}" for name in names)])
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "?"
+
+
+@cache
+def machine() -> str:
+    """The machine on which the bits of a round depend."""
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+# --- the policy ---------------------------------------------------------------------------------------------------------------------------
+
+
+def refuse_another_policy(policy: object, saved: Saved, name: str) -> None:
+    """One error that says how a policy differs from the one that a session was made with; none where they are the same."""
+    mine = policy if isinstance(policy, Configured) else None
+    kind = type(policy.record if mine is not None else policy).__name__  # type: ignore[attr-defined]
+    its = saved.header.get("policy")
+    if its is None:  # nobody but its author can tell what it is
+        if kind != saved.header["kind"]:
+            raise _differs(name, "policy", saved.header["kind"], kind)
+        return
+    if mine is None or mine.name != its:
+        raise _differs(name, "policy", its, kind if mine is None else mine.name)
+    arrays: dict[str, Any] = {}
+    domain, parameters = mine.recipe
+    try:
+        codes = {key: encode_value(value, f"parameters.{key}", arrays) for key, value in parameters.items()}
+        given = {"domain": encode_value(domain, "domain", arrays), **{f"parameters.{key}": code for key, code in codes.items()}}
+    except Unportable as odd:
+        raise InputError(f"policy must be made of what bridle has to resume {name!r}; its {odd} is not") from None
+    stored = {"domain": saved.header["domain"], **{f"parameters.{key}": code for key, code in saved.header["parameters"].items()}}
+    for part in sorted(given.keys() | stored.keys()):
+        one, other = (
+            None
+            if part not in codes
+            else storage.digest({"code": codes[part]}, {key: value for key, value in found.items() if _of(key, part)})
+            for codes, found in ((given, _floats(arrays)), (stored, saved.arrays))
+        )
+        if one != other:
+            what = part.removeprefix("parameters.")
+            raise _differs(name, what, _shown(stored.get(part), saved.arrays), _shown(given.get(part), arrays))
+
+
+def refuse_other_options(given: Mapping[str, object], saved: Saved, name: str) -> None:
+    """One error that names an option which differs from the one that a session was made with."""
+    options: dict[str, Any] = dict(saved.options)
+    for key, value in given.items():
+        stored = list(saved.start) if key == "x1" else options.get(key)
+        same = np.array_equal(np.asarray(value, dtype=float), saved.start) if key == "x1" else _plain(value) == _plain(stored)
+        if not same:
+            raise _differs(name, key, _plain(stored), _plain(value))
+
+
+def refuse_other_budgets(gates: Mapping[str, Gate | Pacer] | None, made: Capsule, name: str) -> None:
+    """One error that names a budget which is not as the session was made with."""
+    if gates is None:
+        return
+    given, stored = Purse.checked(gates).facts(), made.facts["purse"]
+    for budget in sorted(given.keys() | stored.keys()):
+        if given.get(budget) != stored.get(budget):
+            raise _differs(name, f"gates[{budget!r}]", stored.get(budget), given.get(budget))
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, (tuple, list, np.ndarray)) else value
+
+
+def _floats(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: np.asarray(value, dtype=float) for key, value in arrays.items()}
+
+
+def _of(key: str, part: str) -> bool:
+    return key == part or key.startswith(f"{part}.")
+
+
+def _shown(code: Any, arrays: Mapping[str, Any]) -> object:
+    if code is None:
+        return None
+    value = decode_value(code, dict(arrays))
+    if not records.is_record(value):
+        return value.tolist() if isinstance(value, np.ndarray) else value
+    leaves = ", ".join(f"{key} {np.asarray(leaf).tolist()}" for key, leaf in records.leaves(value).items())
+    return f"{type(value).__name__} ({leaves})"
+
+
+def _differs(name: str, what: str, stored: object, given: object) -> InputError:
+    shown, mine = (str(each) if isinstance(each, str) else validate.show(each) for each in (stored, given))
+    short, long = (text if len(text) <= 120 else f"{text[:117]}..." for text in (shown, mine))
+    return InputError(f"{what} must be {short}, as session {name!r} was made with, not {long}; leave it out to go on with it")

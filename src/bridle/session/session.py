@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
@@ -15,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from bridle import database, records, validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import Bound, Domain, InputError, LearnsLate, Policy, S, TriesPoints, capability
+from bridle.core import Bound, Domain, Feedback, InputError, LearnsLate, Policy, S, TriesPoints, capability
+from bridle.domains.closed_form import BallSet
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
@@ -24,23 +28,19 @@ from bridle.policies.round_maps import RuleMixture
 from bridle.session import report_text, savefile
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
-from bridle.session.durable import DurableCore
-from bridle.session.embedded import Embedded, JournaledBudget
+from bridle.session.durable import DurableCore, Embedded, JournaledBudget, open_core
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
-from bridle.session.hints import HintGiven
-from bridle.session.known_limits import Known
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
-from bridle.session.ledger import LEVELS, Ledger
-from bridle.session.opening import open_core
+from bridle.session.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.parts import SessionParts, checked_names
+from bridle.session.prior import Prior
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
 from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
-from bridle.session.warm_up import load_solvers, rehearse, use_domain
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -76,8 +76,8 @@ class Session(SessionVerbs, ShownSession):
         How exact constraint values and gradients are, relative to their size: 1e-6 for single precision, for instance.
     late : {"copies", "pool"}, optional
         How rounds begun by `ask` are played: each by a copy of the policy that waits for nothing, or by one policy that is fed whatever
-        arrives.
-        Default: "copies"; "pool" for policy `rate`.
+        arrives, as only policies can be that are made for late feedback (`rate`, and `adagrad` with `delay`). Default: "pool" for these,
+        else "copies".
     pending : int, default 1000
         The most rounds that may wait for feedback, 1 or above.
     timeout : int, optional
@@ -92,11 +92,6 @@ class Session(SessionVerbs, ShownSession):
         A record with more constraints than this is refused. Default: 1000, or ten times the most so far.
     names : sequence of str, optional
         The names of the limits, one for each value of g. Reports, alarms, rates and JSON use them, and records must have as many values.
-
-    Raises
-    ------
-    InputError
-        An argument cannot be used; the message names it.
 
     Examples
     --------
@@ -136,6 +131,10 @@ class Session(SessionVerbs, ShownSession):
         record = for_constraints(record, len(called)) if called else record
         learns_late = capability(record, LearnsLate)
         late = validate.one_of("late", late or ("pool" if learns_late else "copies"), LATE_FORMS)
+        if late == "pool" and not learns_late:
+            raise InputError(
+                f"late must be 'copies', not 'pool': {validate.show(record)} is not made for late feedback (rate, adagrad with delay are)"
+            )
         validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
@@ -210,8 +209,7 @@ class Session(SessionVerbs, ShownSession):
         """What one more unit of each limit seems to be worth at present, in cost per unit of constraint: 0 or above; an estimate.
 
         Policies with queues have one (`soft`, `neely2017`, `liakopoulos2019`, `yu2020`; not where they clip). On a stream that stays the
-        same it
-        comes near the limit's multiplier; nothing is proved of it.
+        same it comes near the limit's multiplier; nothing is proved of it.
 
         Examples
         --------
@@ -259,11 +257,6 @@ class Session(SessionVerbs, ShownSession):
             How many constraints a round will have, 0 or above. Compiled rounds need to be told, unless the policy was made for a certain
             number.
 
-        Raises
-        ------
-        InputError
-            The number is not the policy's, or is needed and missing.
-
         Examples
         --------
         >>> import bridle
@@ -294,16 +287,6 @@ class Session(SessionVerbs, ShownSession):
     def certificate(self) -> Certificate:
         """What the observations prove: bounds on regret, counts of violations, and whether any action is feasible at all.
 
-        Returns
-        -------
-        Certificate
-            The facts as data; `report` has them in sentences.
-
-        Raises
-        ------
-        InputError
-            The session was made with ``certify=False``.
-
         Examples
         --------
         >>> import bridle
@@ -328,16 +311,6 @@ class Session(SessionVerbs, ShownSession):
     def report(self) -> str:
         """The certificate in plain sentences.
 
-        Returns
-        -------
-        str
-            Several lines of text.
-
-        Raises
-        ------
-        InputError
-            The session was made with ``certify=False``.
-
         Examples
         --------
         >>> import bridle
@@ -352,14 +325,10 @@ class Session(SessionVerbs, ShownSession):
     def bound(self) -> Bound:
         """The policy's theorem for this run, with the longest gradient seen, plus what dropped rounds may add.
 
-        It takes for granted what a theorem does and no run can show: that functions are convex, and that some action is feasible where none
-        is
-        disproved.
+        It takes for granted what a theorem does and no run can show: that functions are convex, and that some action is feasible where
+        none is disproved.
 
-        Returns
-        -------
-        Bound
-            Bounds on regret and violation; None, with the reason in `why`, where nothing is proved.
+        Returns bounds on regret and violation; None, with the reason in `why`, where nothing is proved.
         """
         return self._read(self._bound)
 
@@ -377,11 +346,6 @@ class Session(SessionVerbs, ShownSession):
         ----------
         path : str or path
             The file; it is replaced as a whole, or not at all.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
 
         Examples
         --------
@@ -404,6 +368,8 @@ class Session(SessionVerbs, ShownSession):
     ) -> Session:
         """The session that was saved, bit for bit.
 
+        Returns it goes on where the other one was.
+
         Parameters
         ----------
         path : str or path
@@ -414,16 +380,6 @@ class Session(SessionVerbs, ShownSession):
             Is called after every round, as for `Session`.
         engine : {"python", "numba"}, optional
             What plays the rounds from now on. Default: what it was saved with.
-
-        Returns
-        -------
-        Session
-            It goes on where the other one was.
-
-        Raises
-        ------
-        InputError
-            The file is damaged, is not of a session, or needs a policy.
         """
         session = cls._restored(savefile.read(path), policy, history, engine)
         session._now.kept.pending.reborn()
@@ -473,10 +429,10 @@ class Session(SessionVerbs, ShownSession):
     ) -> DurableSession:
         """The session of this name in a database, made or resumed, where every acknowledged call survives ``kill -9``.
 
-        Each event (ask, observe, forget, a decision with something said before it, a changed limit, a payment) is in the session's journal,
-        committed, before the call returns. Opening replays the journal since the last snapshot and proves that every decision is the same,
-        bit for
-        bit. One process owns a session at a time. Where the session is there already, whatever is given must be what it was made with.
+        Each event (ask, observe, forget, a decision with something said before it, a changed limit, a payment) is in the session's
+        journal, committed, before the call returns. Opening replays the journal since the last snapshot and proves that every decision is
+        the same, bit for bit. One process owns a session at a time. Where the session is there already, whatever is given must be what it
+        was made with.
 
         Parameters
         ----------
@@ -498,16 +454,6 @@ class Session(SessionVerbs, ShownSession):
             How long to wait for another process that owns the session, 0 or above, in seconds.
         **options : object
             The other arguments of `Session`: certify, levels, tolerance, late, pending, timeout, engine, largest, most_constraints, names.
-
-        Returns
-        -------
-        DurableSession
-            The session; use it in a ``with`` statement, or `close` it.
-
-        Raises
-        ------
-        InputError
-            An argument contradicts what the session was made with, or it is owned by another process.
 
         Examples
         --------
@@ -568,16 +514,6 @@ class Session(SessionVerbs, ShownSession):
             Is told of every round that is replayed what `history` was told of it.
         **options : object
             The other arguments of `Session`.
-
-        Returns
-        -------
-        DurableCore
-            The session, whose events the caller commits.
-
-        Raises
-        ------
-        InputError
-            An argument contradicts what the session was made with, or it is owned by another process.
         """
         return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, replayed, options)
 
@@ -628,10 +564,10 @@ class DurableSession(Session):
 
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
-    def decide(self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None) -> Array:
-        if rules is None and features is None and known is None and hint is None and (x := self._embedded.decision()) is not None:
+    def decide(self, **said: Unpack[Prior]) -> Array:
+        if (not said or all(each is None for each in said.values())) and (x := self._embedded.decision()) is not None:
             return x
-        return self._embedded.do(self._core.decide, rules, features, known, hint)  # type: ignore[no-any-return]
+        return self._embedded.do(self._core.decide, **said)  # type: ignore[no-any-return]
 
     def observe(
         self,
@@ -655,39 +591,21 @@ class DurableSession(Session):
             ticket=ticket, played=played, key=key, pay=pay,
         )  # fmt: skip
 
-    def ask(
-        self,
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-        hint: HintGiven = None,
-        points: int | None = None,
-        key: str | bytes | None = None,
-    ) -> Ticket:
-        return self._embedded.do(self._core.ask, rules, features, known, hint, points=points, key=key)  # type: ignore[no-any-return]
+    def ask(self, *, points: int | None = None, key: str | bytes | None = None, **said: Unpack[Prior]) -> Ticket:
+        return self._embedded.do(self._core.ask, points=points, key=key, **said)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
         self._embedded.do(self._core.forget, ticket)
 
-    def step(
-        self,
-        cost: object,
-        constraints: Iterable[object] = (),
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: Known = None,
-        hint: HintGiven = None,
-    ) -> Array:
+    def step(self, cost: object, constraints: Iterable[object] = (), **said: Unpack[Prior]) -> Array:
         refuse_other_constraints(constraints)
         if self._core.session._tries:
-            refuse_extras(self._core.session._called, rules=rules, features=features, known=known, hint=hint)
+            refuse_extras(self._core.session._called, **said)
             points = self._of(lambda session: session._points())
             costs, values = values_at(points, cost, tuple(constraints))
             self.observe(costs, g=values)
             return as_asked(points)
-        x = self.decide(rules=rules, features=features, known=known, hint=hint)
+        x = self.decide(**said)
         self.observe(**observed_at(x, cost, constraints))
         return x
 
@@ -700,7 +618,7 @@ class DurableSession(Session):
         """Change a limit, by its name or its place, for all feedback from now on.
 
         `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
-        `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.changes`.
+        `rate`: the share of rounds that may violate it. What is proved then, and which policies allow it, is in `bridle.session.replay`.
         """
         self._embedded.do(self._core.change_limit, limit, offset=offset, at_most=at_most, key=key)
 
@@ -775,3 +693,36 @@ for _name in (
     setattr(DurableSession, _name, _read_through(_name))
 for _name in ("bound", "certificate", "report", "save"):
     setattr(DurableSession, _name, _ask_through(_name))
+
+
+REHEARSED = 3
+"""How many rounds of a session of the same kind are played beforehand."""
+
+
+@cache
+def load_solvers() -> None:
+    """Load what certificates solve programs with, and prove a small contradiction; once in a process."""
+    ledger, axis = Ledger(BallSet(np.zeros(2), 1.0), 2), np.eye(1, 2)
+    for t in (1, 2):
+        ledger.take(Feedback(np.zeros(2), 0.0, axis[0], np.array([0.1]), axis if t == 1 else -axis), t)
+    ledger.complete().regret()
+    while ledger.search(2, ranking=True) is None or ledger.busy:
+        pass
+
+
+def use_domain(parts: SessionParts) -> None:
+    """Call the session's domain once in each way that a look after a round does: it may have a solver of its own."""
+    if parts.ledger is not None and parts.ledger.domain.known and parts.domain is not None:
+        where, axis = parts.ledger.domain, np.eye(1, len(parts.ledger.domain.middle))[0]
+        with suppress(*FAILURES):
+            where.least(axis)
+            parts.domain.project(where.middle + where.diameter * axis)
+
+
+def rehearse(decide: Callable[[], Array], observe: Callable[..., None], constraints: int) -> None:
+    """Play some rounds, each with violated constraints, of a session that is then thrown away."""
+    with warnings.catch_warnings(), suppress(*FAILURES):
+        warnings.simplefilter("ignore")
+        for _ in range(REHEARSED):
+            axis = np.eye(1, len(decide()))
+            observe(f=0.0, df=axis[0], g=np.full(constraints, 1e-3), dg=np.repeat(axis, constraints, axis=0))

@@ -49,6 +49,9 @@ class ShownSession:
         A session keeps totals, not rounds. Both are drawn against the round where it has a journal (`Session.open`), which is replayed for
         that; CCV is, where its history was kept. What is known of the present alone is drawn as bars.
 
+        Returns the figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType
+        fonts.
+
         Parameters
         ----------
         what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
@@ -59,16 +62,6 @@ class ShownSession:
             Draw on these, one for each chart. Default: on a new figure.
         width : {"column", "page"}, optional
             As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType fonts.
-
-        Raises
-        ------
-        InputError
-            An argument names nothing that can be drawn, or matplotlib is not installed.
 
         Examples
         --------

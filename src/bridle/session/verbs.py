@@ -15,13 +15,11 @@ from bridle.ops import Array
 from bridle.session.actions import SessionActions
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate
-from bridle.session.hints import HintGiven
-from bridle.session.known_limits import Known
 from bridle.session.late_feedback import Ticket
-from bridle.session.rounds import ENTRANCES
+from bridle.session.prior import HintGiven, Known
+from bridle.session.rounds import ENTRANCES, mark, wait
 from bridle.session.savefile import SessionImage
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
-from bridle.session.turns import mark, wait
 
 
 class SessionVerbs(SessionActions):
@@ -50,16 +48,6 @@ class SessionVerbs(SessionActions):
             For a policy that takes predictions (`optimistic`): the gradient of the cost that is expected, or a dict with some of `df`, `g`
             and `dg` as for
             `observe`, and `x`, the action at which `g` is expected where that is not the decision. A wrong one costs little.
-
-        Returns
-        -------
-        array of shape (d,)
-            What to play.
-
-        Raises
-        ------
-        InputError
-            No action keeps the known limits, or an argument does not fit the policy; nothing changes.
 
         Examples
         --------
@@ -123,11 +111,6 @@ class SessionVerbs(SessionActions):
             The action that was played in place of the decision. Values and gradients are then those at it, and so are all totals and
             certificates.
             What the difference may have cost is charged to what is proved (`Certificate.moved`).
-
-        Raises
-        ------
-        InputError
-            A value cannot be used; nothing changes.
 
         Warns
         -----
@@ -207,6 +190,9 @@ class SessionVerbs(SessionActions):
 
         `bridle.checks.check_functions` tests, before the first round, whether values and gradients of your own functions fit together.
 
+        Returns the decision that was played; ``(n, d)`` of a policy that tries n points a round, which is asked for
+        values alone.
+
         Parameters
         ----------
         cost : Function, tuple or callable
@@ -221,16 +207,6 @@ class SessionVerbs(SessionActions):
             As for `decide`.
         hint : array_like of shape (d,) or dict, optional
             As for `decide`.
-
-        Returns
-        -------
-        array of shape (d,)
-            The decision that was played; ``(n, d)`` of a policy that tries n points a round, which is asked for values alone.
-
-        Raises
-        ------
-        InputError
-            A function gives what cannot be used; the round has not happened.
 
         Examples
         --------
@@ -269,15 +245,17 @@ class SessionVerbs(SessionActions):
         return len(self._now.kept.pending.waiting)  # none while rounds are compiled
 
     @property
-    def dropped(self) -> tuple[int, int]:
-        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        lost = self._now.kept.pending.lost
-        return lost, lost
+    def dropped(self) -> int:
+        """How many rounds were forgotten or dropped: their feedback never came."""
+        return self._now.kept.pending.lost
 
     def ask(
         self, *, rules: Numbers = None, features: Numbers = None, known: Known = None, hint: HintGiven = None, points: int | None = None
     ) -> Ticket:
         """Begin a round whose feedback comes later.
+
+        Returns the round's `id`, for `observe` and `forget`, and its decision `x`, or the points to be tried, one a
+        row.
 
         Parameters
         ----------
@@ -293,16 +271,6 @@ class SessionVerbs(SessionActions):
             How many points are tried in the round: 2 for `bandit2`, whose rounds begin in no other way; 1 for every other policy. A policy
             that sees values alone plays one round at a time. Default: 1.
 
-        Returns
-        -------
-        Ticket
-            The round's `id`, for `observe` and `forget`, and its decision `x`, or the points to be tried, one a row.
-
-        Raises
-        ------
-        InputError
-            An argument does not fit the policy.
-
         Warns
         -----
         DroppedWarning
@@ -316,7 +284,7 @@ class SessionVerbs(SessionActions):
         >>> session.observe(f=0.3, df=[1.0, 0.0], ticket=second)
         >>> session.forget(first)
         >>> session.rounds, session.pending, session.dropped
-        (1, 0, (1, 1))
+        (1, 0, 1)
         >>> session = bridle.Session(bridle.policy("bandit2", bridle.Ball(2), horizon=100, lipschitz=1.0))
         >>> ticket = session.ask(points=2)
         >>> session.observe(f=ticket.x @ [1.0, 0.0], g=ticket.x @ [0.0, 1.0] - 0.5, ticket=ticket)
@@ -381,18 +349,13 @@ class SessionVerbs(SessionActions):
         ticket : Ticket or int
             What `ask` gave.
 
-        Raises
-        ------
-        InputError
-            No such round is waiting.
-
         Examples
         --------
         >>> import bridle
         >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
         >>> session.forget(session.ask())
         >>> session.pending, session.dropped
-        (0, (1, 1))
+        (0, 1)
         """
         counted, number = False, None
         try:

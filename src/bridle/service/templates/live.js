@@ -255,7 +255,7 @@
       ["Mean cost", session.round ? number(session.cost / session.round) : "–", `${number(session.cost)} in all`],
       ["Violation", number(session.ccv), proof ? `in ${quantity(proof.violated, "round", "rounds")}` : ""],
       ["Certified regret", number(proof?.regret ?? null), proof ? (proof.bound.regret === null ? proof.why || "the theorem gives no bound here" : `theorem: at most ${number(proof.bound.regret)}`) : "no certificate is kept"],
-      ["Pending", session.pending.toLocaleString("en"), session.dropped[0] || session.dropped[1] ? `dropped ${session.dropped[0]} costs, ${session.dropped[1]} limits` : "rounds wait for feedback"],
+      ["Pending", session.pending.toLocaleString("en"), session.dropped ? `${session.dropped.toLocaleString("en")} dropped` : "rounds wait for feedback"],
       ["Refused", String(session.quarantined ?? "–"), "records in quarantine"],
     ]));
 

@@ -1,30 +1,86 @@
-"""Limits that are known before acting: halfspaces A x <= b of one round, or convex functions that must not be above 0, and the nearest
+"""What is said before a round is decided: what the caller expects of it (a hint), and limits that are known.
+
+A hint is the gradient of the cost that is expected, or a dict of it (`df`) and of constraints' values and gradients (`g`, `dg`), at the
+decision or at an action `x`.
+
+Limits that are known before acting are halfspaces A x <= b of one round, or convex functions that must not be above 0, and the nearest
 action of the domain that keeps them.
 
 Where it replaces the policy's iterate, no action that keeps the limits is farther from the new one than from the old: a projection on a
 convex set only brings a point closer to the set's own. So the proof of every policy that measures its progress by that distance stays as it
 is (`move` of a record), for the actions that keep what was known in every round. One that measures it in the norm of a matrix (`metric`)
 has its iterate projected in that norm.
+
+>>> parts_of({"g": 0.1, "dg": [1.0, 0.0]})
+{'g': array([0.1]), 'dg': array([[1., 0.]])}
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import records, validate
 from bridle.backends import SEVERAL, package
-from bridle.core import Domain, Function, InputError, Unavailable
+from bridle.core import Domain, Function, Hint, InputError, Unavailable
 from bridle.functions import AffineFunction
 from bridle.ops import Array
 from bridle.session.feasibility import nearest_on
+from bridle.session.feedback import Numbers
 from bridle.solvers.nearest_in_norm import nearest_where, sequences
 from bridle.solvers.nearest_point import ROW_TOLERANCE, ByProjection, CutProjector, nearest, projector_for
 from bridle.solvers.program import Pieces, evaluate
+
+
+class Prior(TypedDict, total=False):
+    """What may be said before a round: the arguments of `Session.decide`."""
+
+    rules: Numbers
+    features: Numbers
+    known: Known
+    hint: HintGiven
+
+
+HintGiven: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Hint | None
+"""What a caller gives as a hint, or leaves out."""
+
+PARTS = Hint._fields
+"""What a hint may be made of."""
+
+
+def parts_of(hint: HintGiven) -> dict[str, Array]:
+    """The parts of a hint, in a fixed order and as arrays of finite numbers: `g` with one axis, `dg` with two."""
+    given = hint._asdict() if isinstance(hint, Hint) else hint if isinstance(hint, Mapping) else {"df": hint}
+    for name in given:
+        validate.one_of("part of hint", name, PARTS)
+    parts = {name: validate.array(f"hint {name}", given[name]) for name in PARTS if given.get(name) is not None}
+    if not parts:
+        raise InputError(f"hint must be a gradient of the cost, or a dict with some of {', '.join(PARTS)}, not {validate.show(hint)}")
+    if ("g" in parts) != ("dg" in parts):
+        raise InputError(f"hint must have g and dg together: it has {', '.join(parts)}")
+    if "x" in parts and "g" not in parts:
+        raise InputError("hint must have g and dg where it has x, the action at which they are expected")
+    if "g" in parts:
+        parts |= {"g": np.atleast_1d(parts["g"]), "dg": np.atleast_2d(parts["dg"])}
+    return parts
+
+
+def checked_hint(hint: HintGiven, dim: int, largest: float) -> Hint:
+    """A hint for decisions of so many coordinates, with numbers of this size at most; or what is wrong with it."""
+    parts = parts_of(hint)
+    k = parts["g"].size if "g" in parts else 0
+    shapes = {"df": (dim,), "g": (k,), "dg": (k, dim), "x": (dim,)}
+    for name, values in parts.items():
+        if values.shape != shapes[name]:
+            raise InputError(f"hint {name} must have shape {shapes[name]}, not {values.shape}")
+        if values.size and float(np.abs(values).max()) > largest:
+            raise InputError(f"hint {name} must have numbers of size {largest:g} at most, not {float(np.abs(values).max()):g}")
+    return Hint(**parts)
+
 
 MOST_CUTS = 500
 """At most so many tangents of the domain are used, where the solver for programs is not installed."""

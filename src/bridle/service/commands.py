@@ -2,7 +2,10 @@
 session.
 
 A body whose numbers are plain is decoded straight into floats; any other is decoded as it is and handed on, so that the session itself
-says what is wrong with it."""
+says what is wrong with it.
+
+Making sessions and letting go of them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from starlette.responses import Response
 
 from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
@@ -20,11 +24,7 @@ from bridle.database.rows import Event
 from bridle.game.totals import charged
 from bridle.ops import Array
 from bridle.service.auth import may, who
-from bridle.service.calls import Call, encode
-from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
-from bridle.service.hosted import Hosted, PlayedRound, VerbOutcome, averages, next_decision
-from bridle.service.recipes import proposals
-from bridle.service.schemas import (
+from bridle.service.bodies import (
     AskBody,
     AskEvent,
     BidAnswer,
@@ -32,6 +32,7 @@ from bridle.service.schemas import (
     DecideBody,
     DecideEvent,
     DecisionAnswer,
+    ForgetBody,
     ForgetEvent,
     ObserveBody,
     ObserveEvent,
@@ -42,7 +43,11 @@ from bridle.service.schemas import (
     RoundAnswer,
     TicketAnswer,
 )
-from bridle.service.standings import stands
+from bridle.service.calls import Call, Handler, encode, json_answer
+from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, Turned
+from bridle.service.hosted import Hosted, PlayedRound, VerbOutcome, averages, next_decision
+from bridle.service.recipes import proposals
+from bridle.service.standings import standing, stands
 from bridle.session.durable import DurableCore
 from bridle.session.tried_points import rows_of
 
@@ -114,8 +119,8 @@ def plain(value: Any) -> Any:
 FLOATS = {float}
 
 
-def table(rows: list[list[float]]) -> Any:
-    """Lists of floats as an array, where they are equally long; else as they came, for the session to judge."""
+def table(rows: Any) -> Any:
+    """Floats, or lists of them, as an array, where they are equally long; else as they came, for the session to judge."""
     try:
         return np.array(rows)
     except ValueError:
@@ -154,6 +159,11 @@ def values_of(core: DurableCore, f: Any, g: Any) -> tuple[float, list[float], li
     return float(f), values, violation
 
 
+def round_answer(core: DurableCore) -> bytes:
+    """How many rounds were observed, and the next decision."""
+    return encode(RoundAnswer(core.session.rounds, next_decision(core)))
+
+
 class RoundNotes:
     """What is to be answered and remembered of rounds that are observed: `answer` is made of the session just after one."""
 
@@ -164,7 +174,7 @@ class RoundNotes:
         self.x: list[float] | None = None
 
     def answer(self, _: object = None) -> bytes:
-        """The answer with the next decision."""
+        """`round_answer`, whose decision is noted."""
         self.x = next_decision(self.core)
         return encode(RoundAnswer(self.core.session.rounds, self.x))
 
@@ -189,34 +199,18 @@ class RoundNotes:
 
 def observing(body: ObserveBody | PlainBody, key: str | None, hosted: Hosted) -> Verb:
     """Feedback; the answer has the next decision."""
-    if isinstance(body, PlainBody):
-        return observing_plainly(body, key, hosted)
 
     def verb(core: DurableCore) -> VerbOutcome:
-        notes, g = RoundNotes(core, hosted), plain(body.g)
+        read = table if isinstance(body, PlainBody) else plain  # the types of plain numbers are known
+        notes, g = RoundNotes(core, hosted), read(body.g)
         applied = core.observe(
-            body.f, plain(body.df), g, plain(body.dg), body.modulus,
+            body.f, read(body.df), g, read(body.dg), body.modulus,
             ticket=body.ticket, played=body.played, pay=body.pay, key=key,
             answer=None if key is None and body.ticket is None else notes.answer,
         )  # fmt: skip
         told = applied.answer or notes.answer()
         if not applied.again:
             notes.keep(*values_of(core, body.f, g), body.ticket, body.played)
-            hosted.hear(core)
-        return VerbOutcome(told, applied.rows, applied.again)
-
-    return verb
-
-
-def observing_plainly(body: PlainBody, key: str | None, hosted: Hosted) -> Verb:
-    """Feedback that is nothing but numbers; the answer has the next decision."""
-
-    def verb(core: DurableCore) -> VerbOutcome:
-        notes, numbers = RoundNotes(core, hosted), (body.f, np.array(body.df), np.array(body.g), table(body.dg))
-        applied = core.observe_numbers(*numbers) if key is None else core.observe(*numbers, key=key, answer=notes.answer)
-        told = applied.answer or notes.answer()
-        if not applied.again:
-            notes.keep(body.f, body.g, None)
             hosted.hear(core)
         return VerbOutcome(told, applied.rows, applied.again)
 
@@ -247,16 +241,14 @@ def observing_many(events: Sequence[PlainEvent], hosted: Hosted, refused: list[t
     return verb
 
 
-def forgetting(ticket: int, hosted: Hosted) -> Verb:
-    """A round given up."""
+def forgetting(body: ForgetBody | ForgetEvent, key: str | None, hosted: Hosted) -> Verb:
+    """A round given up, which its ticket says: another `key` is not needed."""
+    ticket = body.ticket
 
     def verb(core: DurableCore) -> VerbOutcome:
-        def answer(_: object = None) -> bytes:
-            return encode(RoundAnswer(core.session.rounds, next_decision(core)))
-
-        applied = core.forget(ticket, answer=answer)
+        applied = core.forget(ticket, answer=lambda _: round_answer(core))
         hosted.waiting.pop(ticket, None)
-        return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
+        return VerbOutcome(applied.answer or round_answer(core), applied.rows, applied.again)
 
     return verb
 
@@ -264,28 +256,17 @@ def forgetting(ticket: int, hosted: Hosted) -> Verb:
 # --- handlers -----------------------------------------------------------------------------------------------------------------------------
 
 
-async def decide(call: Call) -> bytes:
-    """POST .../decide."""
-    hosted = await call.session()
-    return await hosted.play(deciding(call.body, call.identity, hosted))
+def playing(make: Callable[[Any, str | None, Hosted], Verb]) -> Handler:
+    """What answers a call by one verb of its session, made of the body and the identity."""
+
+    async def handler(call: Call) -> bytes:
+        hosted = await call.session()
+        return await hosted.play(make(call.body, call.identity, hosted))
+
+    return handler
 
 
-async def ask(call: Call) -> bytes:
-    """POST .../ask."""
-    hosted = await call.session()
-    return await hosted.play(asking(call.body, call.identity, hosted))
-
-
-async def observe(call: Call) -> bytes:
-    """POST .../observe."""
-    hosted = await call.session()
-    return await hosted.play(observing(call.body, call.identity, hosted))
-
-
-async def forget(call: Call) -> bytes:
-    """POST .../forget."""
-    hosted = await call.session()
-    return await hosted.play(forgetting(call.body.ticket, hosted))
+decide, ask, observe, forget = playing(deciding), playing(asking), playing(observing), playing(forgetting)
 
 
 async def batch(call: Call) -> bytes:
@@ -311,11 +292,10 @@ async def batch(call: Call) -> bytes:
 def verb_of(event: DecideEvent | AskEvent | ObserveEvent | PlainEvent | ForgetEvent, identity: str | None, i: int, hosted: Hosted) -> Verb:
     """What event i of a batch with this identity does."""
     key = getattr(event, "key", None) or (None if identity is None else f"{identity}.{i}")
-    if isinstance(event, ObserveEvent | PlainEvent):
-        return observing(event, key, hosted)
-    if isinstance(event, ForgetEvent):
-        return forgetting(event.ticket, hosted)
-    return asking(event, key, hosted) if isinstance(event, AskEvent) else deciding(event, key, hosted)
+    makers: dict[type, Callable[[Any, str | None, Hosted], Verb]] = {
+        ObserveEvent: observing, PlainEvent: observing, ForgetEvent: forgetting, AskEvent: asking, DecideEvent: deciding,
+    }  # fmt: skip
+    return makers[type(event)](event, key, hosted)
 
 
 def one_by_one(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
@@ -353,11 +333,8 @@ async def change_limits(call: Call) -> bytes:
     told = {name: getattr(body, name) for name in ("offset", "at_most") if getattr(body, name) is not msgspec.UNSET}
 
     def verb(core: DurableCore) -> VerbOutcome:
-        def answer(_: object = None) -> bytes:
-            return encode(RoundAnswer(core.session.rounds, next_decision(core)))
-
-        applied = core.change_limit(body.limit, **told, key=key, answer=answer)
-        return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
+        applied = core.change_limit(body.limit, **told, key=key, answer=lambda _: round_answer(core))
+        return VerbOutcome(applied.answer or round_answer(core), applied.rows, applied.again)
 
     return await change(call, hosted, verb, f"changed limit {body.limit}: {encode(told)[:500].decode()}")
 
@@ -432,3 +409,19 @@ async def set_budget(call: Call) -> bytes:
         return VerbOutcome(applied.answer or answer(), applied.rows, applied.again)
 
     return await change(call, await call.session(), verb, f"changed the budget of {body.gate} to {body.budget}")
+
+
+async def create(call: Call) -> Response:
+    """POST /v1/sessions: 201 for a new one, 200 where there is one that was made from the same."""
+    body = {name: value for name, value in msgspec.structs.asdict(call.body).items() if name != "name" and value is not None}
+    hosted, fresh = await call.service.create(call.body.name, body, call.key.id)
+    if fresh:
+        await call.service.audit(who(call.key), call.body.name, f"made it: {encode(body)[:1000].decode(errors='replace')}")
+    return json_answer(await hosted.read(lambda core: standing(hosted, core)), 201 if fresh else 200)
+
+
+async def let_go(call: Call) -> bytes:
+    """DELETE /v1/sessions/{name}: the lease is given back; the journal stays, and the session opens again when it is asked for."""
+    await call.service.let_go(call.name)
+    await call.service.audit(who(call.key), call.name, "let go of it")
+    return encode({"name": call.name})

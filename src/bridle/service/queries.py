@@ -8,9 +8,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from bridle.service.bodies import SessionElsewhere, SessionStands
 from bridle.service.calls import Call, encode, json_answer
 from bridle.service.errors import Turned
-from bridle.service.schemas import SessionElsewhere, SessionStands
 from bridle.service.standings import alarms_of, standing, whole_session
 from bridle.session.durable import DurableCore
 from bridle.session.rates import limit_names

@@ -1,10 +1,21 @@
-"""What can be said to the service: every verb of a session as a conversation (`exchange.Talk`), for both kinds of clients."""
+"""How a request to the service is made, tried again and given up: one definition, for the client that waits and for the one that awaits.
+
+A conversation is a generator. It yields what is to be done next, a `Request` to send or a `Pause` to make, is sent what came of it, and
+returns the answer; who drives it does the waiting. It may begin again at any time, because an event carries an identity that was made
+once for all attempts: an answer that was lost is fetched by it, and the event counts once.
+
+What can be said to the service: every verb of a session as a conversation (`exchange.Talk`), for both kinds of clients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import secrets
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from math import isfinite
-from urllib.parse import quote
+from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from urllib.parse import quote, urljoin, urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,12 +27,193 @@ from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
-from bridle.service.exchange import Body, Facts, ServiceLine, Talk, identity
 from bridle.session.certificate import Certificate, Charge, Conflict, Moved
-from bridle.session.feedback import Numbers, evaluate
-from bridle.session.hints import HintGiven, parts_of
+from bridle.session.feedback import Numbers
 from bridle.session.late_feedback import Ticket
+from bridle.session.prior import HintGiven, parts_of
 from bridle.session.rates import RateLimit
+from bridle.session.verbs import observed_at
+
+T = TypeVar("T")
+
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ORDER = 0.05, 2.0, 60.0
+"""Seconds: the first pause between attempts, which doubles up to the second; and the most that a server's Retry-After is obeyed."""
+MOST_REDIRECTIONS = 5
+LARGEST_KEY = 128
+"""Characters of an event's identity."""
+TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which an attempt with the same identity may succeed; the server or a proxy before it has them."""
+
+
+class RefusedByServer(InputError):
+    """The server refused a request, and nothing changed: the sentence is the server's own, `status` that of HTTP, `request` its number."""
+
+    def __init__(self, sentence: str, status: int, request: str = "") -> None:
+        super().__init__(sentence)
+        self.status, self.request = status, request
+
+
+class Unanswered(ConnectionError):
+    """No answer came, however often it was asked: whether the event counts is not known.
+
+    `key` is its identity: the same call with ``key=error.key`` fetches the answer if it counted, and plays it if it did not. `attempts` is
+    how often it was sent.
+    """
+
+    def __init__(self, sentence: str, key: str, attempts: int) -> None:
+        super().__init__(sentence)
+        self.key, self.attempts = key, attempts
+
+
+class Request(NamedTuple):
+    """What is to be sent."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    content: bytes | None
+
+
+class Pause(NamedTuple):
+    """How long nothing is to be done, in seconds."""
+
+    seconds: float
+
+
+class Reply(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Lost(NamedTuple):
+    """Nothing came back: the connection failed or broke, or it took too long."""
+
+    reason: str
+
+
+Talk: TypeAlias = Generator[Request | Pause, Reply | Lost | None, T]
+"""A conversation with the server that ends in a T."""
+Facts: TypeAlias = dict[str, Any]
+"""A JSON object that came."""
+Body: TypeAlias = dict[str, object]
+"""A JSON object to be sent."""
+
+
+def identity(key: str | None) -> str:
+    """The identity of an event: what the caller gave, or a new one."""
+    if key is None:
+        return secrets.token_hex(16)
+    if not isinstance(key, str) or not 0 < len(key) <= LARGEST_KEY or not key.isascii() or not key.isprintable():
+        raise InputError(f"key must be text of 1 to {LARGEST_KEY} printable ASCII characters, not {validate.show(key)}")
+    return key
+
+
+def pause_before(attempt: int, key: str) -> float:
+    """Seconds before attempt 1, 2, ...: they double, and differ from event to event, so that clients do not come back all at once.
+
+    >>> 0.025 <= pause_before(1, "a") <= 0.05, 1.0 <= pause_before(30, "a") <= 2.0, pause_before(1, "a") != pause_before(1, "b")
+    (True, True, True)
+    """
+    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt - 1, 30))
+    share = int.from_bytes(blake2b(f"{key} {attempt}".encode(), digest_size=4).digest(), "big") / 2.0**32
+    return longest * (0.5 + 0.5 * share)
+
+
+class ServiceLine:
+    """The way to one service: its address, the key, how patient to be, and which server owns which session as far as is known."""
+
+    def __init__(self, url: str, key: str | None, retries: int) -> None:
+        place = urlsplit(url) if isinstance(url, str) else None
+        if place is None or place.scheme not in ("http", "https") or not place.netloc:
+            raise InputError(f"url must be that of a service, such as http://127.0.0.1:8711, not {validate.show(url)}")
+        if key is not None and not (isinstance(key, str) and key and key.isascii() and key.isprintable() and " " not in key):
+            raise InputError("key must be one that `bridle keys add` has shown")  # and is not repeated in an error
+        self.url = url.rstrip("/")
+        self.retries = validate.whole("retries", retries, 0)
+        self._headers = {"Accept": "application/json"} | ({} if key is None else {"Authorization": f"Bearer {key}"})
+        self._owners: dict[str, str] = {}
+
+    def ask(
+        self, method: str, path: str, body: Mapping[str, object] | None = None, *, key: str | None = None, about: str = ""
+    ) -> Talk[Facts]:
+        """The answer to one request, as often as it takes. `key` makes it an event; `about` is the session it is for."""
+        headers, content = dict(self._headers), None
+        if body is not None:
+            headers["Content-Type"], content = "application/json", json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        seed = key or secrets.token_hex(8)
+        home, attempts, redirected, last = self.url, 0, 0, ""
+        while True:
+            base = self._owners.get(about, home)
+            came = yield Request(method, base + path, headers, content)
+            attempts += 1
+            if isinstance(came, Reply) and came.status in (307, 308):
+                redirected += 1
+                if redirected <= MOST_REDIRECTIONS:
+                    self._owners[about] = self._elsewhere(base + path, path, came)
+                    continue
+                last = "it was sent from server to server"
+            elif isinstance(came, Reply) and came.status not in TRY_AGAIN:
+                return _answer(came, base)
+            else:
+                last = came.reason if isinstance(came, Lost) else _sentence(came) if isinstance(came, Reply) else ""
+            self._owners.pop(about, None)  # whoever owns it now, the first address knows
+            redirected = 0
+            if attempts > self.retries:
+                raise Unanswered(_gave_up(method, base + path, attempts, last, key), key or "", attempts)
+            yield Pause(_ordered(came) if isinstance(came, Reply) and "retry-after" in came.headers else pause_before(attempts, seed))
+
+    def _elsewhere(self, asked: str, path: str, came: Reply) -> str:
+        """Where the session's owner is, from a redirection."""
+        target = urljoin(asked, came.headers.get("location", ""))
+        place = urlsplit(target)
+        safe = place.scheme == "https" or (place.scheme == "http" and urlsplit(self.url).scheme == "http")
+        if not safe or not place.netloc or not place.path.endswith(urlsplit(path).path):
+            raise RefusedByServer(f"the server at {self.url} points to {validate.show(target)}, where the key is not sent", came.status)
+        return target.partition("?")[0].removesuffix(urlsplit(path).path)
+
+
+def _answer(came: Reply, base: str) -> Facts:
+    """The answer as it is, or the server's refusal."""
+    facts = _facts(came)
+    if 200 <= came.status < 300:
+        if facts is None:
+            raise RefusedByServer(f"what answers at {base} is no bridle service", came.status)
+        return facts
+    raise RefusedByServer(_sentence(came), came.status, str((facts or {}).get("request", "")))
+
+
+def _facts(came: Reply) -> Facts | None:
+    try:
+        facts = json.loads(came.content)
+    except ValueError:
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
+def _sentence(came: Reply) -> str:
+    """What the server says of its refusal."""
+    said = (_facts(came) or {}).get("error")
+    return said if isinstance(said, str) and said else f"the server answered with status {came.status}"
+
+
+def _ordered(came: Reply) -> float:
+    """How long the server asks to wait."""
+    try:
+        return min(LONGEST_ORDER, max(0.0, float(came.headers["retry-after"])))
+    except ValueError:  # a date
+        return LONGEST_PAUSE
+
+
+def _gave_up(method: str, url: str, attempts: int, last: str, key: str | None) -> str:
+    times = "once" if attempts == 1 else f"{attempts} times"
+    again = "" if key is None else f"; whether it counts is not known, and the same call with key={key!r} finds out"
+    return f"{method} {url} was sent {times} without an answer ({last}){again}"
+
 
 KnownHalfspaces = tuple[ArrayLike, ArrayLike] | None
 """Limits that are known before acting, as they can be sent: A x <= b."""
@@ -118,8 +310,18 @@ def _proposals(rules: ArrayLike) -> object:
     ]
 
 
-def said_before(rules: Numbers, features: Numbers, known: KnownHalfspaces, hint: HintGiven = None) -> Body:
+class SentPrior(TypedDict, total=False):
+    """What may be said before a round, as `bridle.Session.decide` takes it; `known` is a pair (A, b)."""
+
+    rules: Numbers
+    features: Numbers
+    known: KnownHalfspaces
+    hint: HintGiven
+
+
+def said_before(given: SentPrior) -> Body:
     """What is said of a round before it is decided."""
+    rules, features, known, hint = given.get("rules"), given.get("features"), given.get("known"), given.get("hint")
     body: Body = {}
     if rules is not None:
         body["rules"] = _proposals(rules)
@@ -163,8 +365,8 @@ def said_event(event: Mapping[str, object]) -> Body:
     kind = event.get("kind", "observe")
     rest = {name: value for name, value in event.items() if name != "kind"}
     if kind in ("decide", "ask"):
-        said = {name: rest.pop(name, None) for name in ("rules", "features", "known", "hint")}
-        return {"kind": kind, **said_before(**said), **rest}  # type: ignore[arg-type]
+        said = {name: rest.pop(name, None) for name in SentPrior.__annotations__}
+        return {"kind": kind, **said_before(cast(SentPrior, said)), **rest}
     return {"kind": kind, **said_record(rest)}
 
 
@@ -172,13 +374,12 @@ def read_certificate(facts: Facts) -> Certificate:
     """The certificate that was sent as JSON; what was not finite is None there, and stays so."""
 
     def array(value: object) -> Array | None:
-        return None if value is None else np.array(value, dtype=np.float64)
+        return None if value is None else _array(value)
 
     known = dict(facts)
     known.pop("limits", None)
     known["above"] = tuple((each["level"], each["rounds"]) for each in facts["above"])
     known["alarms"] = tuple((each["kind"], each["round"]) for each in facts["alarms"])
-    known["dropped"] = (facts["dropped"]["costs"], facts["dropped"]["constraints"])
     known["charge"], known["bound"] = Charge(**facts["charge"]), Bound(**facts["bound"])
     known["rates"] = tuple(RateLimit(**each) for each in facts["rates"])
     known["rules"], known["names"] = tuple(facts["rules"]), tuple(facts["names"])
@@ -201,6 +402,24 @@ def has_identity(body: Body) -> bool:
     """
     events: list[Body] = body.get("events", [])  # type: ignore[assignment]
     return any(name in each for each in (body, *events) for name in ("key", "ticket"))
+
+
+def _array(value: object) -> Array:
+    return np.array(value, dtype=np.float64)
+
+
+def _names(value: list[str] | None) -> tuple[str, ...]:
+    return tuple(value or ())
+
+
+def _fact(name: str, read: Callable[[Any], T], doc: str) -> Callable[[SessionTalks], Talk[T]]:
+    """The conversation for one of the facts that the list of sessions shows."""
+
+    def talk(self: SessionTalks) -> Talk[T]:
+        return read((yield from self.facts())[name])
+
+    talk.__doc__ = doc
+    return talk
 
 
 class SessionTalks:
@@ -228,21 +447,13 @@ class SessionTalks:
             self._ahead, self._seen = facts.get("next"), count
         return facts
 
-    def decide(
-        self,
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: KnownHalfspaces = None,
-        hint: HintGiven = None,
-        key: str | None = None,
-    ) -> Talk[Array]:
+    def decide(self, *, key: str | None = None, **said: Unpack[SentPrior]) -> Talk[Array]:
         """The decision of this round, as `Session.decide`; `known` is a pair (A, b).
 
         Without arguments it takes no request after an `observe` of this object, whose answer has brought it along. Where several clients
         observe in one session, each round belongs to a ticket: `ask`.
         """
-        body = said_before(rules, features, known, hint)
+        body = said_before(said)
         if not body and key is None and self._ahead is not None:
             return np.array(self._ahead)
         identified = identity(key) if body or key is not None else None  # a plain one is no event
@@ -252,19 +463,10 @@ class SessionTalks:
             self._seen = facts["round"]
         return np.array(facts["x"], dtype=np.float64)
 
-    def ask(
-        self,
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: KnownHalfspaces = None,
-        hint: HintGiven = None,
-        points: int | None = None,
-        key: str | None = None,
-    ) -> Talk[Ticket]:
+    def ask(self, *, points: int | None = None, key: str | None = None, **said: Unpack[SentPrior]) -> Talk[Ticket]:
         """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`, or points to try."""
         tried: Body = {} if points is None else {"points": validate.whole("points", points)}
-        facts = yield from self._event("/ask", said_before(rules, features, known, hint) | tried, key)
+        facts = yield from self._event("/ask", said_before(said) | tried, key)
         return Ticket(int(facts["ticket"]), np.array(facts["x"], dtype=np.float64))
 
     def observe(
@@ -302,23 +504,10 @@ class SessionTalks:
         answers: list[Facts] = facts["answers"]
         return answers
 
-    def step(
-        self,
-        cost: object,
-        constraints: Sequence[object] = (),
-        *,
-        rules: Numbers = None,
-        features: Numbers = None,
-        known: KnownHalfspaces = None,
-        hint: HintGiven = None,
-    ) -> Talk[Array]:
+    def step(self, cost: object, constraints: Sequence[object] = (), **said: Unpack[SentPrior]) -> Talk[Array]:
         """One whole round from functions, which are evaluated here, as `Session.step`."""
-        x = yield from self.decide(rules=rules, features=features, known=known, hint=hint)
-        f, df = evaluate("cost", cost, x, several=False)
-        limits = [evaluate(f"constraints[{i}]", each, x, several=True) for i, each in enumerate(constraints)]
-        g = np.concatenate([value.reshape(-1) for value, _ in limits]) if limits else None
-        dg = np.concatenate([grad.reshape(-1, len(x)) for _, grad in limits]) if limits else None
-        yield from self.observe(f.item(), df, g, dg)
+        x = yield from self.decide(**said)
+        yield from self.observe(**observed_at(x, cost, constraints))
         return x
 
     def change_limit(
@@ -377,34 +566,13 @@ class SessionTalks:
 
     # --- figures, which a session has as properties --------------------------------------------------------------------------------------
 
-    def rounds(self) -> Talk[int]:
-        """How many rounds were observed."""
-        return int((yield from self._look())["round"])
-
-    def cost(self) -> Talk[float]:
-        """The total cost so far."""
-        return float((yield from self._look())["cost"])
-
-    def ccv(self) -> Talk[float]:
-        """The cumulative constraint violation so far."""
-        return float((yield from self._look())["ccv"])
-
-    def violations(self) -> Talk[Array]:
-        """The cumulative violation of every constraint."""
-        return np.array((yield from self._look())["violations"], dtype=np.float64)
-
-    def names(self) -> Talk[tuple[str, ...]]:
-        """The names of the limits."""
-        return tuple((yield from self._look())["names"] or ())
-
-    def pending(self) -> Talk[int]:
-        """How many rounds wait for feedback."""
-        return int((yield from self._look())["pending"])
-
-    def dropped(self) -> Talk[tuple[int, int]]:
-        """How many costs, and the constraints of how many rounds, were forgotten or dropped."""
-        costs, limits = (yield from self._look())["dropped"]
-        return int(costs), int(limits)
+    rounds = _fact("round", int, "How many rounds were observed.")
+    cost = _fact("cost", float, "The total cost so far.")
+    ccv = _fact("ccv", float, "The cumulative constraint violation so far.")
+    violations = _fact("violations", _array, "The cumulative violation of every constraint.")
+    names = _fact("names", _names, "The names of the limits.")
+    pending = _fact("pending", int, "How many rounds wait for feedback.")
+    dropped = _fact("dropped", int, "How many rounds were forgotten or dropped: their feedback never came.")
 
     def alarms(self) -> Talk[list[Facts]]:
         """The warnings that were given: kind, round, and where it is known the text."""
@@ -413,7 +581,7 @@ class SessionTalks:
 
     def weights(self) -> Talk[Array]:
         """What each rule is worth at present."""
-        return np.array((yield from self._look("/weights"))["weights"], dtype=np.float64)
+        return _array((yield from self._look("/weights"))["weights"])
 
     def rates(self) -> Talk[tuple[RateLimit, ...]]:
         """The limits on how often, one record each."""
@@ -421,4 +589,4 @@ class SessionTalks:
 
     def price(self) -> Talk[Array]:
         """What one more unit of each limit seems to be worth at present."""
-        return np.array((yield from self._look("/prices"))["prices"], dtype=np.float64)
+        return _array((yield from self._look("/prices"))["prices"])
