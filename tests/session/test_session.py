@@ -1064,3 +1064,18 @@ def test_what_jax_cannot_differentiate_is_one_clear_error(cost):
         session.step(cost)
     assert "\n" not in str(wrong.value)
     assert_identical(before, snapshot(session))
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_an_argument_that_is_gone_says_what_to_do_instead(durable, tmp_path):
+    policy = bridle.policy("anytime", bridle.Ball(2))
+    session = bridle.Session.open(f"sqlite:///{tmp_path}/run.db", "run", policy=policy) if durable else bridle.Session(policy)
+    with pytest.raises(bridle.InputError, match=r"observe: context is gone: .*check_functions"):
+        session.observe(f=0.0, context="shop 17")
+    with pytest.raises(bridle.InputError, match="observe: partial is gone: keep the half that came first"):
+        session.observe(f=0.0, partial=True)
+    with pytest.raises(TypeError, match="observe: colour is not an argument of it"):
+        session.observe(f=0.0, colour="red")
+    assert session.rounds == 0
+    if durable:
+        session.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import NamedTuple, TypeAlias
 
@@ -22,6 +23,20 @@ FLOAT = np.dtype(float)
 
 Numbers: TypeAlias = ArrayLike | None
 """What a caller gives, or leaves out."""
+
+
+GONE = {
+    "context": "test your functions before the first round with bridle.checks.check_functions",
+    "partial": "keep the half that came first, and give the cost and the constraints of a ticket together",
+}
+"""What `observe` no longer takes, and what to do instead."""
+
+
+def refuse_gone(given: Mapping[str, object]) -> None:
+    """Complain about an argument of `observe` that it does not have, or no longer has."""
+    for name in given:
+        instead = f"is gone: {GONE[name]}" if name in GONE else "is not an argument of it"
+        raise (InputError if name in GONE else TypeError)(f"observe: {name} {instead}")
 
 
 def floats(one: tuple[int, ...], f: object, df: object, g: object, dg: object) -> int:

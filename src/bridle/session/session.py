@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from os import PathLike
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore, Embedded, JournaledBudget, open_core
 from bridle.session.feasibility import TOLERANCE
-from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound
+from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound, refuse_gone
 from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
 from bridle.session.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.parts import SessionParts, checked_names
@@ -581,8 +581,11 @@ class DurableSession(Session):
         played: Numbers = None,
         key: str | bytes | None = None,
         pay: Mapping[str, float] | None = None,
+        **gone: Never,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
+        if gone:
+            refuse_gone(gone)
         if key is None and ticket is None and modulus is None and played is None and pay is None:
             self._embedded.do(self._core.observe_numbers, f, df, g, dg)
             return

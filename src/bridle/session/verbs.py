@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Never
 from zlib import crc32
 
 import numpy as np
@@ -14,7 +14,7 @@ from bridle.core import InputError
 from bridle.ops import Array
 from bridle.session.actions import SessionActions
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
-from bridle.session.feedback import Numbers, evaluate
+from bridle.session.feedback import Numbers, evaluate, refuse_gone
 from bridle.session.late_feedback import Ticket
 from bridle.session.prior import HintGiven, Known
 from bridle.session.rounds import ENTRANCES, mark, wait
@@ -84,6 +84,7 @@ class SessionVerbs(SessionActions):
         *,
         ticket: Ticket | int | None = None,
         played: Numbers = None,
+        **gone: Never,
     ) -> None:
         """Take in what was revealed at the decision: values and gradients of the cost and the constraints.
 
@@ -126,6 +127,8 @@ class SessionVerbs(SessionActions):
         >>> session.rounds, session.violations
         (1, array([0.1, 0. ]))
         """
+        if gone:
+            refuse_gone(gone)
         counted = False
         before, fast, apart = None, None, False
         try:
