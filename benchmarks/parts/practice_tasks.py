@@ -229,8 +229,11 @@ def groups() -> dict[str, Any]:
     """
     rows = people()
     a = np.column_stack([np.ones(len(rows.signs)), past_scaled(rows.features)])
-    limit = GroupGap(at_most=GAP)
-    apart = limit.reveal(limit.start(a.shape[1]), a, rows.signs, rows.groups)[1].A[:, 0]
+    limit, apart = GroupGap(at_most=GAP).bind((0, 1)), np.empty_like(a)
+    memory = limit.start(a.shape[1])
+    for t, (row, group) in enumerate(zip(a, rows.groups, strict=True)):
+        memory, gap = limit.reveal(memory, row, 1.0, group)
+        apart[t] = gap.A[0]
     domain = bridle.Ball(a.shape[1], RADIUS)
     session, ours = bridle.Session(bridle.policy("soft", domain), engine=ENGINE), np.empty((len(a), 2))
     for t, (row, sign, away) in enumerate(zip(a, rows.signs.tolist(), apart, strict=True)):

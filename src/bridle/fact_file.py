@@ -111,8 +111,12 @@ class FactFile:
     def put(self, facts: Facts) -> None:
         """Make these the facts; they are on the disk when this returns."""
         self.check()
-        with self._failing("write"):
-            self._connection.execute("UPDATE facts SET line = ?", (self._line(facts),))
+        line = self._line(facts)
+        try:
+            with self._failing("write"):
+                self._connection.execute("UPDATE facts SET line = ?", (line,))
+        except InputError as wrong:
+            raise InputError(f"{wrong}; open it again to see whether the old facts are there or the new ones in its place") from None
         self.facts, self.behind = facts, False
 
     def check(self) -> None:

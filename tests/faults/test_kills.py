@@ -11,7 +11,7 @@ import pytest
 from helpers import kills
 from helpers.scripts import ROOT
 
-KILLS = dict.fromkeys(kills.TRADES, 25) | {"durable session": 15, "compiled durable session": 8}
+KILLS = dict.fromkeys(kills.TRADES, 24) | {"durable session": 15, "compiled durable session": 8}
 KINDS = [pytest.param(kind, marks=pytest.mark.compiles) if kind.startswith("compiled") else kind for kind in KILLS]
 
 

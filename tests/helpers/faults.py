@@ -8,10 +8,12 @@ operation fail at its first point, its second, and so on, until it passes.
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sqlite3
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
@@ -124,6 +126,14 @@ class Fault:
         return self._lines
 
 
+def forget(raised: BaseException | None) -> None:
+    """Let go of what the frames of an exception still hold, such as files that were half open."""
+    while raised is not None:
+        traceback.clear_frames(raised.__traceback__)
+        raised = raised.__context__
+    gc.collect()
+
+
 def sweep(
     point: Point,
     strike: Callable[[], BaseException],
@@ -156,6 +166,7 @@ def sweep(
             if raised is not None:
                 raise raised
             return
+        forget(raised)
         outcome = [(at, world, raised)]
         world = raised = None  # type: ignore[assignment]
         yield outcome.pop()  # what was raised holds on to what was half done: it must be the caller's alone

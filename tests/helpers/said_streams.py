@@ -27,7 +27,7 @@ class Case(NamedTuple):
     through: str  # "none", "rules", "coordinate" or "features"
     known: bool
     played: bool
-    late: str  # "no", "copies" or "pool"
+    late: str  # "no", "copies" or, of a policy that is made for late feedback, "pool"
     feasible: bool
     rounds: int = 24
 
@@ -66,7 +66,7 @@ def make(case: Case) -> bridle.Session:
         told["features"] = 1
     elif case.through != "none":
         told |= {"rules": 3} | ({"rules_per": "coordinate"} if case.through == "coordinate" else {})
-    options = {} if case.late == "no" else {"late": case.late}
+    options = {} if case.late == "no" else {"late": "copies" if case.policy != "rate" else case.late}
     return bridle.Session(bridle.policy(case.policy, BOX, **told), levels=LEVELS, **options)
 
 

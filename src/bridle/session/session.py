@@ -130,7 +130,7 @@ class Session(SessionVerbs, ShownSession):
         called = checked_names(names)
         record = for_constraints(record, len(called)) if called else record
         learns_late = capability(record, LearnsLate)
-        late = validate.one_of("late", late or ("pool" if learns_late else "copies"), LATE_FORMS)
+        late = ("pool" if learns_late else "copies") if late is None else validate.one_of("late", late, LATE_FORMS)
         if late == "pool" and not learns_late:
             raise InputError(
                 f"late must be 'copies', not 'pool': {validate.show(record)} is not made for late feedback (rate, adagrad with delay are)"
