@@ -1,12 +1,17 @@
-"""Every policy still decides, proves and reports what it did when the goldens were recorded: `helpers.goldens` says how to record again."""
+"""Every policy still decides, proves and reports what it did when the goldens were recorded: `helpers.goldens` says how to record again.
+
+Of what the generated source does, a third of the cases is tried; all of them with BRIDLE_SOAK=1.
+"""
 
 from __future__ import annotations
 
 import json
+from zlib import crc32
 
 import pytest
 
 from bridle import policies
+from helpers.extent import WHOLE
 from helpers.goldens import PATH, cases, machine, recorded
 
 EXACT = ("decisions", "certificate", "report", "last", "certificate in full", "report in full", "bodies")
@@ -22,7 +27,7 @@ def goldens():
 def test_nothing_has_changed(goldens, group):
     same_machine, changed = goldens["machine"] == machine(), {}
     for name, case in cases().items():
-        if name.split()[0] != group:
+        if name.split()[0] != group or not (WHOLE or name.split()[-1] != "numba" or crc32(name.encode()) % 3 == 0):
             continue
         now, before = recorded(case), dict(goldens[name])
         if not same_machine:

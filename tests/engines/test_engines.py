@@ -41,7 +41,7 @@ def convex(kind: str, domain, **more):
 
 
 @pytest.mark.compiles
-@pytest.mark.covering(2)
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("kind", "where"), list(product(LEARNERS, PLACES)))
 def test_algorithm_1_agrees(kind, where):
     domain = place(where)
@@ -122,6 +122,7 @@ SWEEPS = [
 
 
 @pytest.mark.slow
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["python", "jax"])
 @pytest.mark.parametrize(("name", "swept", "about"), SWEEPS)
 def test_a_sweep_is_the_loop_over_its_values(engine, name, swept, about):

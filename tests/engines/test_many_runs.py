@@ -81,6 +81,7 @@ SWEPT = [
 ]
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("engine", ["numba", "jax"])
 @pytest.mark.parametrize(("name", "place", "constraints", "swept", "settings"), SWEPT)
 def test_compiled_sweeps_agree(name, place, constraints, swept, settings, engine):

@@ -31,7 +31,7 @@ def test_what_is_refused_leaves_no_trace_and_what_is_accepted_no_harm(group):
 
 @pytest.mark.compiles
 def test_compiled_rounds_are_tormented_too():
-    @settings(max_examples=examples(8, 20))
+    @settings(max_examples=examples(4, 20))
     @given(st.sampled_from(["anytime", "sinha2024", "soft", "ogd"]), st.integers(1, 2), SCRIPTS)
     def torment(policy, k, script):
         play(hostile_records.Case(policy, k, engine="numba"), script)

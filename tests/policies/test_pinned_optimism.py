@@ -189,8 +189,9 @@ def test_while_nothing_moves_no_cost_is_predicted(halfspace):
         g, normal = (-1.0, 0.0) if t else (float(x[0]) + 1e-6, 1.0)
         session.observe(f=slope * float(x[0]), df=[slope], g=g, dg=[normal])
         regret += slope * (float(x[0]) - u)
-        assert regret <= session.bound().regret + 1e-9
-        assert regret <= session.certificate().regret_algorithm + 1e-9
+        if t < 50 or t % 50 == 0:
+            assert regret <= session.bound().regret + 1e-9
+            assert regret <= session.certificate().regret_algorithm + 1e-9
     assert session.bound().regret < 26.3  # c D sqrt(E_f) + (1 + c/8)/V with E_f = 2
     assert regret < 2.0
 
