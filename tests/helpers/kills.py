@@ -337,7 +337,10 @@ def pace(trade: Trade, path: Path) -> Pace:
 def trial(trade: Trade, path: Path, before: int, one: Pace, rng: random.Random, counts: Counter[str]) -> tuple[int, str]:
     """Let children work and kill them; how many things are done by then, and what was wrong afterwards, if anything."""
     point = rng.choice((None, Point.BEFORE_FILES, Point.AFTER_FILES))
-    at, delay = rng.randint(1, 3 * one.operations), rng.uniform(0.0, 4.0 * trade.workers**2 * one.seconds)  # they also wait for each other
+    at, delay = (
+        rng.randint(1, 3 * trade.workers**4 * one.operations),
+        rng.uniform(0.0, 4.0 * trade.workers**3 * one.seconds),
+    )  # they also wait for each other
 
     def work(pipe: int) -> None:
         steps = trade.go_on(path)
