@@ -43,11 +43,21 @@ def index() -> list[str]:
 def written(page: public_names.Page) -> list[str]:
     """A page: what is on it, then each name in full."""
     names = list(public_names.names_of(page))
-    rows = [[f":py:obj:`{name} <{module}.{name}>`", first_line(module, name)] for module, name in names]
+    rows = [[f":py:obj:`{name} <{home(module, name)}>`", first_line(module, name)] for module, name in names]
     text = [*rst.heading(page.title, "="), plain_line(page.about), "", *rst.table(("name", "what"), rows, (30, 70))]
     for module, name in names:
         text += entry(module, name)
     return text
+
+
+HOMES: dict[type, str] = {}
+"""The full name under which a class is documented: the first, where several pages have it."""
+
+
+def home(module: str, name: str) -> str:
+    """The full name under which what has this one is documented."""
+    found, full = getattr(importlib.import_module(module), name), f"{module}.{name}"
+    return HOMES.setdefault(found, full) if inspect.isclass(found) else full
 
 
 def first_line(module: str, name: str) -> str:
@@ -62,6 +72,8 @@ def entry(module: str, name: str) -> list[str]:
     found: Any = getattr(importlib.import_module(module), name)
     full = f"{module}.{name}"
     heading = rst.heading(name)
+    if home(module, name) != full:
+        return [*heading, f"It is :py:obj:`{home(module, name)}`.", ""]
     if inspect.isclass(found):
         members = documented_members(found)
         kind = "autoexception" if issubclass(found, BaseException) else "autoclass"
