@@ -5,9 +5,11 @@ Every function gives a float for one run and an array for several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,9 +29,11 @@ from bridle.policies.round_maps import record_of
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import Blocks, NoComparator
 from bridle.solvers.each_round import best_of_each_round
-from bridle.solvers.hindsight import Hindsight, best_fixed, costs_after, read_once, total_cost, values_at
+from bridle.solvers.hindsight import Hindsight, best_fixed, best_fixed_each, costs_after, total_cost, values_at
 from bridle.solvers.paths import BestPath, length_of, path_costs
 from bridle.solvers.paths import best_path as best_path_of
+
+B = TypeVar("B")
 
 
 class Comparator(NamedTuple):
@@ -360,6 +364,8 @@ def regret(trace: Trace, comparator: ComparatorLike = None) -> Scalar:
     >>> bool(regret(trace) >= regret(trace, comparator=[0.0, 0.0]))
     True
     """
+    if comparator is None:
+        return _number(trace.totals.cost - _by_run(trace, _best_costs(trace)))
     return _number(trace.totals.cost - _per_run(trace, lambda run: _total(trace, comparator, run)))
 
 
@@ -387,17 +393,29 @@ def regret_curve(trace: Trace, comparator: ComparatorLike = None) -> tuple[Array
     (50, True)
     """
 
+    if comparator is None:
+        sought = _comparators([(trace, run) for run in _distinct_runs(trace)])
+        return _against(trace, _by_run(trace, [_found(each).costs for each in sought]))
+
     def costs(run: int | None) -> Array:
         if isinstance(comparator, Comparator):
             return comparator.costs
-        if comparator is None:
-            return _best_comparator(trace, run).costs
         given = _given(trace, comparator)
         if given.ndim == 2:
             return np.asarray(np.cumsum(path_costs(lambda: trace.blocks(run), given))[np.asarray(trace.curve.rounds, dtype=int) - 1])
         return costs_after(lambda: trace.blocks(run), given, trace.curve.rounds)
 
-    return np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost - _per_run(trace, costs))
+    return _against(trace, _per_run(trace, costs))
+
+
+def _against(trace: Trace, costs: Array) -> tuple[Array, Array]:
+    """The rounds of a game's curve, and its cost up to each of them beside these costs."""
+    return np.asarray(trace.curve.rounds), np.asarray(trace.curve.cost - costs)
+
+
+def comparators(traces: Iterable[Trace]) -> list[Comparator | NoComparator]:
+    """`comparator` of each of several games of a single run, or the reason why there is none; found side by side, so sooner."""
+    return list(_comparators([(trace, None) for trace in traces]))
 
 
 def comparator(trace: Trace) -> Comparator:
@@ -412,7 +430,7 @@ def comparator(trace: Trace) -> Comparator:
     """
     if trace.runs is not None:
         raise InputError(f"trace must be of a single run, not of {trace.runs}")
-    return _best_comparator(trace, None)
+    return _found(*comparators([trace]))
 
 
 @validate.undisturbed
@@ -621,35 +639,68 @@ def _check_convex(trace: Trace) -> None:
         raise NoComparator("a cost or a constraint is not convex")
 
 
-def _best_comparator(trace: Trace, run: int | None) -> Comparator:
-    """The best action of a run's stream: what the problem knows of it, and the rest from replaying the stream once."""
-    cost, x = _constant(trace, run, "optimal_cost"), _constant(trace, run, "optimum")
+Side: TypeAlias = tuple[Trace, int | None]
+"""A game and one of its runs, whose stream is asked about; None where there is a single one."""
 
+
+def _comparators(sides: Sequence[Side]) -> Iterator[Comparator | NoComparator]:
+    """The best action of each stream: what the problem knows of it, and the rest from replaying the stream once."""
+    known = [(_constant(*side, "optimal_cost"), _constant(*side, "optimum")) for side in sides]
+    searched = _best_each(side for side, (cost, x) in zip(sides, known, strict=True) if cost is None or x is None)
+    for (trace, run), (cost, x) in zip(sides, known, strict=True):
+        stream: Blocks = partial(trace.blocks, run)
+        if cost is None or x is None:
+            stream, best = next(searched)
+            if isinstance(best, NoComparator):
+                yield best
+                continue
+            cost, x = best.cost if cost is None else cost, best.x if x is None else x
+        costs = costs_after(stream, x, trace.curve.rounds)
+        costs[-1] = cost  # the same number as in `regret`, to the last digit
+        yield Comparator(np.asarray(x, dtype=float), float(cost), costs)
+
+
+def _best_costs(trace: Trace) -> list[float]:
+    """What the best action of each run costs."""
+    runs = _distinct_runs(trace)
+    known = [_constant(trace, run, "optimal_cost") for run in runs]
+    searched = _best_each((trace, run) for run, cost in zip(runs, known, strict=True) if cost is None)
+    return [_found(next(searched)[1]).cost if cost is None else cost for cost in known]
+
+
+def _best_each(sides: Iterable[Side]) -> Iterator[tuple[Blocks, Hindsight | NoComparator]]:
+    """The streams, each with its best action: those of neighbours on one domain are sought side by side."""
+    left = deque(sides)
+    while left:
+        domain, some = left[0][0].problem.domain, []
+        while left and records.same(left[0][0].problem.domain, domain):
+            some.append(left.popleft())
+        yield from best_fixed_each((_convex_stream(*side) for side in some), domain)
+
+
+def _convex_stream(trace: Trace, run: int | None) -> Blocks:
     def blocks() -> Iterator[Round]:
-        return trace.blocks(run)
-
-    stream: Blocks = blocks
-    if cost is None or x is None:
         _check_convex(trace)
-        stream = read_once(blocks, trace.problem.domain)
-        best = best_fixed(stream, trace.problem.domain)
-        cost, x = best.cost if cost is None else cost, best.x if x is None else x
-    costs = costs_after(stream, x, trace.curve.rounds)
-    costs[-1] = cost  # the same number as in `regret`, to the last digit
-    return Comparator(np.asarray(x, dtype=float), float(cost), costs)
+        yield from trace.blocks(run)
+
+    return blocks
 
 
-def _total(trace: Trace, comparator: ComparatorLike, run: int | None) -> Array:
+def _found(best: B | NoComparator) -> B:
+    """What was found, or the reason why there is nothing as an error."""
+    if isinstance(best, NoComparator):
+        raise best
+    return best
+
+
+def _total(trace: Trace, comparator: ArrayLike | Comparator, run: int | None) -> Array:
     if isinstance(comparator, Comparator):
         return np.asarray(comparator.cost)
-    if comparator is not None:
-        given = _given(trace, comparator)
-        if given.ndim == 2:
-            switched = trace.problem.constants.get("switching", 0.0) * moves(given, None).sum()  # a path moves, too
-            return np.asarray(path_costs(lambda: trace.blocks(run), given).sum() + switched)
-        return np.asarray(total_cost(lambda: trace.blocks(run), given))
-    stated = _constant(trace, run, "optimal_cost")
-    return np.asarray(best_action(trace, run).cost if stated is None else stated)
+    given = _given(trace, comparator)
+    if given.ndim == 2:
+        switched = trace.problem.constants.get("switching", 0.0) * moves(given, None).sum()  # a path moves, too
+        return np.asarray(path_costs(lambda: trace.blocks(run), given).sum() + switched)
+    return np.asarray(total_cost(lambda: trace.blocks(run), given))
 
 
 def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum", "path", "path_cost"]) -> Any:
@@ -658,13 +709,21 @@ def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "opti
     return source.constants.get(name) if trace.rounds == source.horizon else None
 
 
+def _distinct_runs(trace: Trace) -> list[int | None]:
+    """The runs that saw streams of their own; one of them where all saw the same, and None for a single run."""
+    if trace.runs is None:
+        return [None]
+    return [0] if trace.shared_stream else list(range(trace.runs))
+
+
 def _per_run(trace: Trace, compute: Callable[[int | None], Array]) -> Array:
     """What `compute` gives for each run, with the run axis last; computed once where every run saw the same stream."""
-    if trace.runs is None:
-        return np.asarray(compute(None))
-    if trace.shared_stream:
-        return np.asarray(compute(0))[..., None]
-    return np.stack([compute(run) for run in range(trace.runs)], axis=-1)
+    return _by_run(trace, [compute(run) for run in _distinct_runs(trace)])
+
+
+def _by_run(trace: Trace, values: Sequence[Scalar]) -> Array:
+    """The values of the distinct runs, with the run axis last."""
+    return np.asarray(values[0]) if trace.runs is None else np.stack(values, axis=-1)
 
 
 def _action(trace: Trace, comparator: ArrayLike) -> Array:

@@ -38,14 +38,14 @@ class BlockStream:
     def __init__(self, blocks: Blocks) -> None:
         self.blocks, self.rounds, self.fits = blocks, 0, True
         self.stored: list[Round] = []
-        size = 0
+        self.nbytes = 0
         for block in map(batch, blocks()):
             if not block.convex:
                 raise NoComparator("no best fixed action is sought: a cost or a constraint of the stream is not convex")
             leaves = [leaf for leaf in records.leaves(block).values() if isinstance(leaf, np.ndarray)]
             self.rounds += len(leaves[0]) if leaves else 1
-            size += sum(leaf.nbytes for leaf in leaves)
-            self.fits = size <= KEPT_BYTES
+            self.nbytes += sum(leaf.nbytes for leaf in leaves)
+            self.fits = self.nbytes <= KEPT_BYTES
             self.stored.append(block)
             if not self.fits:
                 self.stored.clear()

@@ -13,6 +13,7 @@ A stream is a function that gives its rounds anew whenever it is called, in `Blo
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,20 +21,23 @@ from numpy.typing import ArrayLike
 
 from bridle import records, validate
 from bridle.core import Domain, Round
-from bridle.functions import AffineFunction, QuadraticForm, RoundQuadratic
+from bridle.functions import AffineFunction, AffineRows, QuadraticForm, RoundQuadratic
 from bridle.ops import Array
-from bridle.solvers.block_stream import Blocks, BlockStream, NoComparator, batch, constraint_slopes, constraint_values
+from bridle.solvers import program_batch
+from bridle.solvers.block_stream import KEPT_BYTES, Blocks, BlockStream, NoComparator, batch, constraint_slopes, constraint_values
 from bridle.solvers.chosen_limits import ChosenLimits
 from bridle.solvers.convex import solve
 from bridle.solvers.cutting_planes import Tangents
 from bridle.solvers.interior_point import FULL_ACCURACY
 from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Pieces, Solution, curvature, inside, lower_bound, objective, pieces, region
+from bridle.solvers.program_batch import ProgramBatch
 
 __all__ = [
     "Blocks",
     "Hindsight",
     "NoComparator",
     "best_fixed",
+    "best_fixed_each",
     "costs_after",
     "interval_excess",
     "least_violation",
@@ -47,8 +51,11 @@ __all__ = [
 MOST_DIMENSIONS = 3000
 """The most dimensions in which a program is solved: its matrices are dense."""
 
-TRUSTED = 1e-6
-"""The largest gap between an answer and its proven bound, relative to how much the cost varies, that is not called a failure."""
+TRUSTED, PROVED = 1e-6, 1e-9
+"""The largest gaps between an answer and its proven bound, relative to how much the cost varies, that are not called a failure.
+
+The second is for what was solved side by side with others: what is not as good is solved again, alone.
+"""
 
 
 class Hindsight(NamedTuple):
@@ -82,14 +89,42 @@ def best_fixed(blocks: Blocks, domain: Domain, tolerance: float = 1e-9) -> Hinds
     to how much a constraint varies over the domain. Raises NoComparator where no action is feasible, where a function is not convex, and
     where the answer cannot be proved to be within 1e-6 of the best, relative to how much the cost varies over the domain.
     """
+    ((_, found),) = best_fixed_each([blocks], domain, tolerance)
+    if isinstance(found, NoComparator):
+        raise found
+    return found
+
+
+def best_fixed_each(
+    streams: Iterable[Blocks], domain: Domain, tolerance: float = 1e-9
+) -> Iterator[tuple[Blocks, Hindsight | NoComparator]]:
+    """Each stream as it was read, with the answer of `best_fixed` or the reason why there is none.
+
+    Affine and quadratic costs under affine constraints are quadratic programs, and those of as many streams as fit into memory are solved
+    side by side. What is not proved to be within 1e-9 of the best then, or is no such program, is solved alone. So the answer for a stream
+    does not depend on the others.
+    """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
-    stream, reason = read_once(blocks, domain), ""
-    for by_tangents in (False, True):
+    waiting: list[_QuadraticTask] = []
+    for blocks in streams:
+        task = None
         try:
-            return _search(stream, _TotalCost(stream, domain, by_tangents), domain, tolerance)
-        except _Unsolved as failure:
-            reason = str(failure)
-    raise NoComparator(reason)
+            stream = read_once(blocks, domain)
+            goal = _TotalCost(stream, domain)
+            task = _quadratic_task(stream, goal, domain)
+        except NoComparator as reason:
+            yield from _side_by_side(waiting, domain, tolerance)
+            waiting = []
+            yield blocks, reason
+            continue
+        if task is None or not _fit_together([*waiting, task]):
+            yield from _side_by_side(waiting, domain, tolerance)
+            waiting = []
+        if task is None:
+            yield stream, _alone(stream, goal, domain, tolerance)
+        else:
+            waiting.append(task)
+    yield from _side_by_side(waiting, domain, tolerance)
 
 
 def read_once(blocks: Blocks, domain: Domain) -> BlockStream:
@@ -101,6 +136,79 @@ def read_once(blocks: Blocks, domain: Domain) -> BlockStream:
 
 class _Unsolved(Exception):
     """A solver failed: another one may not."""
+
+
+class _QuadraticTask(NamedTuple):
+    """A stream whose best action is that of a quadratic program: its cost, and its constraints <row, x> + level <= 0."""
+
+    stream: BlockStream
+    goal: _TotalCost
+    rows: Array
+    levels: Array
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes until it is solved."""
+        return self.stream.nbytes + 3 * self.rows.nbytes
+
+
+def _quadratic_task(stream: BlockStream, goal: _TotalCost, domain: Domain) -> _QuadraticTask | None:
+    """The stream's quadratic program; None where it has none, or one that is too large to be kept."""
+    if not stream.fits or goal.tangents or goal.maxima or len(goal.sums) != 1 or not program_batch.takes(region(domain)):
+        return None
+    rows, levels = [np.zeros((0, domain.dim))], [np.zeros(0)]
+    for constraint in (constraint for block in stream for constraint in block.constraints):
+        if not isinstance(constraint, (AffineFunction, AffineRows)):
+            return None
+        rows.append(np.asarray(constraint.grad(goal.center)).reshape(-1, domain.dim))
+        levels.append(np.asarray(constraint.b).reshape(-1))
+    task = _QuadraticTask(stream, goal, np.concatenate(rows), np.concatenate(levels))
+    return task if _fit_together([task]) else None
+
+
+def _fit_together(tasks: list[_QuadraticTask]) -> bool:
+    """Whether tasks have equally many constraints, and room in memory."""
+    return len({len(task.levels) for task in tasks}) == 1 and sum(task.nbytes for task in tasks) <= KEPT_BYTES
+
+
+def _side_by_side(tasks: list[_QuadraticTask], domain: Domain, tolerance: float) -> Iterator[tuple[BlockStream, Hindsight | NoComparator]]:
+    """The answers of tasks that fit together, solved as one batch of programs."""
+    if not tasks:
+        return
+    where = region(domain)
+    rows, levels = np.stack([task.rows for task in tasks]), np.stack([task.levels for task in tasks])
+    at_center = (rows @ where.origin[:, None])[..., 0] + levels
+    size = np.maximum(np.linalg.norm(rows, axis=2) * domain.diameter(), np.abs(at_center))  # the range of a constraint
+    size[size == 0.0] = 1.0
+    slopes, bends, units = zip(*(task.goal.quadratic(where.N) for task in tasks), strict=True)
+    programs = ProgramBatch(np.stack(slopes), np.stack(bends), rows @ where.N / size[..., None], at_center / size)
+    solution = program_batch.solve_batch(programs, where, 20 + 2 * domain.dim, tolerance)
+    X = np.stack([inside(domain, x) for x in where.origin + (where.N @ solution.y[..., None])[..., 0]])
+    excess = (((rows @ X[..., None])[..., 0] + levels) / size).max(axis=1, initial=0.0)
+    for i, task in enumerate(tasks):
+        chosen = np.flatnonzero(solution.weights[i])
+        weights = solution.weights[i, chosen] * units[i] / size[i, chosen]
+        limits = AffineFunction(rows[i, chosen], levels[i, chosen, None])
+        program = ConvexProgram(where, sums=task.goal.sums, limits=(limits,) if len(chosen) else ())
+        try:
+            if not excess[i] <= tolerance:
+                raise _Unsolved
+            yield task.stream, _proved(task.stream, task.goal, domain, program, Solution(X[i], [], np.zeros(0), weights), PROVED)
+        except _Unsolved:
+            yield task.stream, _alone(task.stream, task.goal, domain, tolerance)
+
+
+def _alone(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: float) -> Hindsight | NoComparator:
+    """The best action of one stream, by whichever solver finds it."""
+    reason = ""
+    for by_tangents in (False, True):
+        try:
+            return _search(stream, _TotalCost(stream, domain, True) if by_tangents else goal, domain, tolerance)
+        except _Unsolved as failure:
+            reason = str(failure)
+        except NoComparator as failure:
+            return failure
+    return NoComparator(reason)
 
 
 def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: float) -> Hindsight:
@@ -122,11 +230,17 @@ def _search(stream: BlockStream, goal: _TotalCost, domain: Domain, tolerance: fl
             accuracy = FULL_ACCURACY
     else:
         raise _Unsolved(f"no action was found that satisfies every constraint: the last one tried exceeds one by {excess:.2g} of its range")
+    return _proved(stream, goal, domain, program, solution._replace(x=x), TRUSTED)
+
+
+def _proved(stream: BlockStream, goal: _TotalCost, domain: Domain, program: ConvexProgram, solution: Solution, trusted: float) -> Hindsight:
+    """The solution of a stream's program, which meets every constraint, with the gap to the bound that its multipliers prove."""
+    x = solution.x
     cost, slope = (part[0] for part in stream.total(x))
     scale = max(goal.unit, abs(cost - goal.start), float(np.linalg.norm(slope)) * domain.diameter(), 1e-6 * abs(cost)) or 1.0
     lower = lower_bound(program, domain, x, solution)
     # Costs that cancel over the stream vary by no more than the rounding of their sum.
-    if not cost - lower <= TRUSTED * scale and not cost - lower <= 8.0 * stream.rounding(x) * domain.diameter():
+    if not cost - lower <= trusted * scale and not cost - lower <= 8.0 * stream.rounding(x) * domain.diameter():
         raise _Unsolved(f"the best action found costs {cost:.6g} in total, but no more than {lower:.6g} is proved to be needed")
     violation = max(float(constraint_values(block, x).max(initial=0.0)) for block in stream)
     return Hindsight(x, float(cost), violation, min(float(cost), lower), stream.rounds)
@@ -331,6 +445,13 @@ class _TotalCost:
     def pieces(self) -> int:
         """How many rows the pieces of the cost make."""
         return 0 if self.tangents else sum(len(group) * len(np.asarray(group[0].grad(self.center))) for group in self.maxima)
+
+    def quadratic(self, N: Array) -> tuple[Array, Array, float]:
+        """The slope at the centre and the curvature of a cost that is one quadratic function, along `N`, in units that are given last."""
+        (part,) = self.sums
+        slope, bend = np.asarray(part.grad(self.center))[0] @ N, N.T @ curvature(part, self.center, np.ones(1)) @ N
+        unit = max(float(np.linalg.norm(slope)), float(np.abs(bend).max(initial=0.0))) or 1.0
+        return slope / unit, bend / unit, unit
 
     def solve(self, program: ConvexProgram, domain: Domain, accuracy: float) -> tuple[ConvexProgram, Solution]:
         """The program with this cost, and its solution."""
