@@ -12,8 +12,11 @@ import pytest
 
 import bridle
 from bridle import ops, records
+from bridle.engines.round import Collect
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
+from bridle.game import schedule
 from bridle.game.summary import summary
+from bridle.problems.recorded import RecordedRounds
 from helpers.instances import SIMULATED, THE_SEED_DOES_NOT_SHOW
 
 ENGINES = ("python", "jax")
@@ -155,6 +158,36 @@ def test_progress_is_told_of_every_block():
     assert told == [(1024, 3000), (2048, 3000), (3000, 3000)]
 
 
+def recorded(rounds: int) -> bridle.Problem:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((2, rounds, 3))
+    table = bridle.Round(AffineFunction(a[0], np.zeros(rounds)), (AffineFunction(a[1], rng.uniform(-1.0, 0.0, rounds)),))
+    return bridle.Problem(bridle.Ball(3), RecordedRounds(table, 7.0), {"lipschitz": 5.0})
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("made", [recorded(2500), halfspaces(horizon=2500)], ids=["recorded", "drawn"])
+def test_how_many_rounds_an_engine_is_given_at_a_time_changes_no_bit(made, several, monkeypatch):
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
+    least = schedule.Schedule.block_bytes
+    policy = bridle.policy("anytime", made.domain, **({"V": [1.0, 2.0]} if several else {}))
+    told: list[int] = []
+
+    def played(memory: int | None) -> bridle.Trace:
+        told.clear()
+        return bridle.play(policy, made, horizon=2500, engine="numba", memory=memory, progress=lambda done, of: told.append(done))
+
+    whole = played(None)
+    assert told == [2500]
+    monkeypatch.setattr(schedule, "MOST_SUMMED", 1)
+    blocks = played(least(whole.schedule(), Collect.TOTALS))
+    assert told == [1024, 2048, 2500]
+    assert records.same(whole.totals, blocks.totals)
+    assert records.same(whole.curve, blocks.curve)
+    assert records.same(whole.state, blocks.state)
+
+
 # --- what a trace says ----------------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +276,43 @@ def test_memory_does_not_grow_with_the_horizon():
     peak(2_000)
     short, long = peak(10_000), peak(40_000)
     assert long <= 1.02 * short + 20_000, f"{short:,} bytes for 10,000 rounds, {long:,} for 40,000"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kept", ["totals", "decisions"])
+def test_a_run_is_a_game_of_its_own(engine, kept):
+    problem = halfspaces(horizon=200, constraints=2)
+    by_seed = bridle.play(bridle.policy_for("anytime", problem), problem, seed=[5, 0, 9], engine=engine, keep=kept)
+    swept = bridle.play(bridle.policy("anytime", problem.domain, constraints=2, V=[1.0, 3.0]), problem, engine=engine, keep=kept)
+    for several, run, settings, seed in ((by_seed, 0, {}, 5), (by_seed, 2, {}, 9), (swept, 1, {"V": 3.0}, 0)):
+        alone = bridle.play(bridle.policy_for("anytime", problem, **settings), problem, seed=seed, engine=engine, keep=kept)
+        mine = several.run(run)
+        assert (mine.runs, mine.seeds, mine.rounds, mine.warnings) == (None, (seed,), 200, alone.warnings)
+        assert bridle.regret(mine) == bridle.regret(several)[run]
+        now, then = summary(mine), summary(alone)
+        assert set(now) == set(then)
+        for name in set(now) - {"us_per_round", "seconds"}:
+            exact = not isinstance(then[name], (float, list, dict)) or name in ("parameters", "problem_parameters", "constants")
+            assert now[name] == (then[name] if exact else pytest.approx(then[name], rel=1e-9, abs=1e-9)), name
+        np.testing.assert_allclose(mine.curve.hard, alone.curve.hard, rtol=1e-9, atol=1e-12)
+        if kept == "decisions":
+            np.testing.assert_allclose(mine.decisions, alone.decisions, rtol=1e-9, atol=1e-9)
+            assert mine.values.shape == alone.values.shape
+
+
+def test_what_is_no_run_of_its_own_is_refused():
+    problem = halfspaces()
+    made = bridle.policy_for("anytime", problem)
+    with pytest.raises(bridle.InputError, match="run must be one of the 2 runs, counted from 0, not 2"):
+        bridle.play(made, problem, seed=[0, 1]).run(2)
+    with pytest.raises(bridle.InputError, match="run must be one of the 0 runs"):
+        bridle.play(made, problem).run(0)
+    minimax = bridle.problem("minimax", horizon=20)
+    with pytest.raises(bridle.InputError, match="problem minimax has no stream for each run: its adversary adapts to the decisions"):
+        bridle.play(bridle.policy_for("anytime", minimax), minimax, seed=[0, 1]).run(0)
+    swept = bridle.policy("anytime", problem.domain, V=[1.0, 3.0]).record
+    with pytest.raises(bridle.InputError, match="parameters of one run cannot be told from the others'"):
+        bridle.play(swept, problem).run(0)
 
 
 # --- regret ---------------------------------------------------------------------------------------------------------------------------

@@ -10,13 +10,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import policies, problems, records, showing, validate
-from bridle.core import Adversary, BridleWarning, DoesNotApply, Domain, InputError, Policy, Round, S, alarm_of
+from bridle.core import Adversary, BridleWarning, Constants, DoesNotApply, Domain, InputError, Policy, Round, S, alarm_of
 from bridle.engines import check_name
 from bridle.engines.round import (
     BlockRounds,
@@ -35,6 +36,7 @@ from bridle.game.totals import Totals, accumulate, curve_rounds, empty, moves
 from bridle.ops import Array, Scalar
 from bridle.policies.common import exp_concavity_of
 from bridle.policies.registry import domain_of, playing_record
+from bridle.policies.round_maps import record_of
 from bridle.problems import Problem
 from bridle.problems.dealing import deal_blocks, first_round
 from bridle.records import R
@@ -191,6 +193,58 @@ class Trace:
                 check_compiled(part)  # which run's is which cannot be told of a callable
                 # What the adversary tells apart by runs has an axis more than in a single run, and a number of a run is one alone.
                 yield records.transform(lambda leaf, one: _of_run(leaf, np.shape(one), at), part, alone)
+
+    def run(self, run: int) -> Trace:
+        """One of several runs, as a game of its own; its time is its share of the time of all.
+
+        Parameters
+        ----------
+        run : int
+            Which, counted from 0. Rounds must not depend on the decisions: those of an adversary that adapts come with all runs.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> problem = bridle.problem("halfspaces", horizon=50, dim=2)
+        >>> both = bridle.play(bridle.policy("anytime", problem.domain), problem, seed=[4, 7])
+        >>> alone = both.run(1)
+        >>> alone.seeds, alone.runs, bool(alone.totals.cost == both.totals.cost[1])
+        ((7,), None, True)
+        """
+        if self.runs is None or not 0 <= run < self.runs:
+            raise InputError(f"run must be one of the {self.runs or 0} runs, counted from 0, not {validate.show(run)}")
+        if not getattr(self.problem.adversary, "oblivious", False):
+            raise InputError(
+                f"problem {self.problem.name or '(unnamed)'} has no stream for each run: its adversary adapts to the decisions"
+            )
+        several = getattr(self.policy, "runs", None) is not None
+        if self._first_state is None or (not several and _runs_of(record_of(self.policy), self.problem) is not None):
+            raise InputError("the policy's parameters of one run cannot be told from the others': make it with bridle.policy")
+        policy = self.policy.run(run) if several else self.policy
+        seed = self.seeds[run] if len(self.seeds) > 1 else self.seeds[0]
+        source = self.problem
+        if seed != source.seed:
+            kinds = cast(Constants, {name: source.constants[name] for name in ("convex", "affine")})
+            drawn = source.with_seed(seed)
+            source = replace(drawn, constants={**drawn.constants, **kinds})
+
+        def own(part: R, before: int = 0) -> R:
+            """This run of a record or an array whose runs axis comes after so many others."""
+            return records.transform(lambda leaf: leaf[(slice(None),) * before + (run,)] if np.ndim(leaf) > before else leaf, part)
+
+        state = records.transform(lambda leaf, one: _state_of_run(leaf, one, run), self.state, self._first_state)
+        return replace(
+            self, policy=policy, problem=source, seeds=(seed,), runs=None, x1=self.x1 if self.x1.ndim == 1 else self.x1[run],
+            totals=own(self.totals), curve=own(self.curve, 1), state=state, seconds=self.seconds / self.runs, pace=self.pace / self.runs,
+            warnings=tuple(_notes(policy, record_of(policy), state, source, self.rounds)),
+            costs=own(self.costs, 1), values=own(self.values, 1), decisions=own(self.decisions, 1), groups=1,
+        )  # fmt: skip
+
+    @cached_property
+    def _first_state(self) -> object:
+        """The policy's state at the start of the first run; None where the runs cannot be told apart."""
+        game = self.schedule()
+        return None if game.alone is None else game.alone.init(game.start)
 
     def schedule(self) -> Schedule:
         """What was played, from its start."""
@@ -473,6 +527,14 @@ def _false_parameters(policy: object, problem: Problem) -> list[str]:
 def _of_run(leaf: Array, shape: tuple[int, ...], run: int) -> Array:
     """What is one run's of the rounds of several; `shape` is that of a round of a single run."""
     return leaf if leaf.shape[1:] == shape else leaf[:, run].reshape(len(leaf), *shape)
+
+
+def _state_of_run(leaf: Scalar, one: Scalar, run: int) -> Scalar:
+    """What is one run's of a state of several; `one` is of the state of a single run."""
+    if np.shape(leaf) == np.shape(one):
+        return leaf
+    mine = cast(Array, leaf)[run].reshape(np.shape(one))
+    return mine if mine.ndim else float(mine)
 
 
 def _rounds_unplayed(adversary: Adversary[F], seed: int, rounds: int, domain: Domain) -> Iterator[Round]:

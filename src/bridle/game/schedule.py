@@ -28,10 +28,10 @@ DEFAULT_MEMORY = 2**30
 SUMMING = {"jax": 2, "numba": 1}
 """From how many runs on each engine sums the totals on its own side, instead of returning every round."""
 
-MOST = 2**24
+MOST, MOST_SUMMED = 2**24, 2**26
 """How many bytes of rounds a compiled engine is given at a time, so that what every call costs hardly counts.
 
-The Python engine is given one block. More than fits into a processor's cache would make those that run there slower.
+The second is for numba where it sums the totals itself. The Python engine is given one block.
 """
 
 COPIES = {"python": 3, "jax": 6, "numba": 3}
@@ -134,8 +134,13 @@ class Schedule:
 
     def blocks_at_once(self, memory: int, collect: Collect) -> int:
         """How many blocks the engine is given at a time."""
-        room = 0 if self.engine == "python" else min(memory, MOST)
-        return max(1, room // self.block_bytes(collect)) if room else 1
+        if self.engine == "python":
+            return 1
+        room = MOST
+        if self.engine == "numba" and collect is Collect.TOTALS:
+            recorded = len(self.seeds) == 1 and hasattr(self.problem.adversary, "replay")  # it is in memory already, and is not copied
+            room = memory if recorded else MOST_SUMMED
+        return max(1, min(memory, room) // self.block_bytes(collect))
 
     def advance(self, collect: Collect, memory: int) -> Iterator[tuple[int, object, Block]]:
         """Play from the start, block by block: the rounds done, the policy's state, and the block."""
