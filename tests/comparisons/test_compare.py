@@ -71,10 +71,15 @@ def whole(tmp_path_factory) -> Rows:
 def test_a_row_says_what_the_summary_of_its_game_says(whole, row):
     row = [one for one in whole if one["does_not_apply"] is None][3 * row]
     problem = bridle.problem(row["problem"], horizon=row["horizon"], seed=row["seed"])
-    trace = bridle.play(bridle.policy_for(row["policy"], problem), problem)
-    facts = summary(trace)
+    policy = bridle.policy_for(row["policy"], problem)
+    alone = bridle.play(policy, problem)
+    # Streams that do not depend on the decisions are played as several runs, also where there is one; sums may differ in their last bit.
+    trace = bridle.play(policy, problem, seed=[row["seed"]]).run(0) if row["problem"] == "halfspaces" else alone
+    facts, numbers = summary(trace), summary(alone)
     same = [name for name in FACT_COLUMNS if name not in (*TIMES, "measures")]
     assert {name: row[name] for name in same} == {name: facts[name] for name in same}
+    for name in same:
+        assert row[name] == (pytest.approx(numbers[name], rel=1e-9, abs=1e-9) if isinstance(numbers[name], float) else numbers[name])
     assert json.loads(row["measures"] or "{}") == facts["measures"]
     rounds, regrets = metrics.regret_curve(trace)
     at = [list(rounds).index(t) for t in row["curve_rounds"]]
@@ -159,7 +164,64 @@ def test_a_mistake_in_a_game_is_not_taken_for_a_result(tmp_path, monkeypatch):
     assert played(tmp_path) == []  # it may be there tomorrow
 
 
+# --- games side by side ---------------------------------------------------------------------------------------------------------------
+
+
+def test_games_that_differ_in_the_seed_alone_are_played_as_one(monkeypatch):
+    asked: list[Any] = []
+    real = cells.play
+    monkeypatch.setattr(cells, "play", lambda *given, **more: asked.append(more.get("seed")) or real(*given, **more))
+    compare.compare(["halfspaces"], ["anytime", "ogd"], [40, 60], 3)
+    assert asked == [[0, 1, 2]] * 4
+    asked.clear()
+    compare.compare(["minimax"], ["anytime"], [40], 2)
+    assert asked == [None, None], "the adversary of minimax adapts: no stream can be told apart from the others'"
+    asked.clear()
+    compare.compare(["halfspaces"], ["bandit1"], [40], 2)
+    assert asked == [[0], [1]], "a policy that draws is another one for each seed"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
+def test_a_row_does_not_depend_on_the_games_beside_it():
+    """To the last bit; and to rounding it is the game played alone. Every policy."""
+    several = compare.compare(["halfspaces:dim=3"], ["all"], [80], 3, jobs=1)
+    lone = compare.compare(["halfspaces:dim=3"], ["all"], [80], [2], jobs=1)
+    assert timeless([row for row in several if row["seed"] == 2]) == timeless(lone)
+    problem = bridle.problem("halfspaces", 80, 2, dim=3)
+    for row in lone:
+        if row["does_not_apply"] is None:
+            facts = summary(bridle.play(bridle.policy_for(row["policy"], problem), problem))
+            for name in ("cost", "regret", "ccv", "regret_bound", "ccv_bound", "warnings"):
+                assert row[name] == (pytest.approx(facts[name], rel=1e-6, abs=1e-9) if isinstance(facts[name], float) else facts[name]), row
+
+
+def test_a_game_that_blows_up_is_told_apart_from_those_beside_it():
+    rows = compare.compare(["halfspaces"], ["sinha2024:beta=1e300"], [200], 3)
+    alone = [compare.compare(["halfspaces"], ["sinha2024:beta=1e300"], [200], [seed])[0] for seed in range(3)]
+    assert [row["does_not_apply"] for row in rows] == [row["does_not_apply"] for row in alone]
+    assert len({row["does_not_apply"] for row in rows}) > 1
+
+
 # --- workers --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_other_processes_are_started_once_they_are_worth_it(monkeypatch):
+    started: list[int] = []
+
+    class Counted(executors.Executor):
+        def __init__(self, jobs: int) -> None:
+            started.append(jobs)
+
+    monkeypatch.setattr(executors, "Processes", Counted)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    few = compare.compare(["fixed"], ["ogd", "adagrad"], [5000, 50], 2)
+    assert started == []
+    monkeypatch.setattr(executors, "WORTHWHILE", 0.0)
+    assert timeless(compare.compare(["fixed"], ["ogd", "adagrad"], [5000, 50], 2)) == timeless(few)
+    assert started == [2], "once, after the first task"
+    compare.compare(["fixed"], ["ogd"], [50], 1, jobs=2)
+    assert started == [2, 2], "at once where it is asked for"
 
 
 @pytest.mark.slow
@@ -329,11 +391,11 @@ def test_what_another_process_is_at_comes_last(tmp_path, monkeypatch):
     order: list[str] = []
     real = cells.perform
 
-    def perform(cell: Cell, found: Any = None) -> dict[str, Any]:
+    def perform(cell: Cell, *found: Any) -> dict[str, Any]:
         order.append(cell.key)
         if len(order) == 4:
-            other.add([real(plan.cells[0], found)])
-        return real(cell, found)
+            other.add([real(plan.cells[0], found[0])])
+        return real(cell, *found)
 
     monkeypatch.setattr(cells, "perform", perform)
     rows = compare.run(plan, store, lambda: executor(jobs=1))

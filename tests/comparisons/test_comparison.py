@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -37,14 +34,6 @@ def test_compare_is_a_plain_function(tmp_path, monkeypatch):
     assert bridle.compare is compare
     assert pickle.loads(pickle.dumps(bridle.compare)) is bridle.compare
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
-
-
-def test_importing_bridle_does_not_load_comparisons():
-    code = "import sys, bridle; print('bridle.comparisons' in sys.modules); print(callable(bridle.compare))"
-    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert seen.stdout.split() == ["False", "True"]
-    with pytest.raises(AttributeError, match="module 'bridle' has no attribute 'comparison'"):
-        bridle.comparison  # noqa: B018
 
 
 def test_it_is_the_list_that_it_was(tmp_path):

@@ -42,7 +42,10 @@ def compare(
         ),
     ] = None,
     engine: output.EngineOption = "python",
-    jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; one for each core unless given.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many processes. Default: this one, and one for each core once seconds of work are left."),
+    ] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there, or has written that file.")
     ] = None,

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias, get_origin
 import numpy as np
 
 import bridle
-from bridle import policies
+from bridle import policies, records
 from bridle.comparisons.keys import canonical, digest, fingerprint, hash_own_source
-from bridle.comparisons.rows import COLUMNS, FACT_COLUMNS, GameRow
+from bridle.comparisons.rows import COLUMNS, FACT_COLUMNS, GameRow, grouped
 from bridle.comparisons.store import ComparatorFacts, StoreEntry
 from bridle.core import BridleWarning, InputError, Unavailable
 from bridle.game import metrics
@@ -107,6 +107,12 @@ class Cell:
         mine = {"policy": self.policy, "settings": self.settings, "engine": self.engine, "policy_source": source}
         return digest({**self.instance.identity, **mine})
 
+    @cached_property
+    def game(self) -> str:
+        """What cells have in common that differ in the seed alone."""
+        where = self.instance
+        return canonical([where.problem, where.settings, where.horizon, self.policy, self.settings, self.engine])
+
     @property
     def weight(self) -> float:
         """How much work it is, in rounds played."""
@@ -145,39 +151,50 @@ def label(name: str, settings: Settings) -> str:
 def work(items: Sequence[Instance | Cell], comparators: Mapping[str, ComparatorFacts]) -> tuple[str, list[StoreEntry]]:
     """Find the best action of each instance, and play each cell: the fingerprint of the sources that did it, and an entry for each.
 
-    `comparators` holds what was found before, by the key of the instance, for streams that do not depend on the policy.
+    `comparators` holds what was found before, by the key of the instance, for streams that do not depend on the policy. Cells on such
+    streams that differ in the seed alone are played side by side.
     """
     with _one_quiet_thread():
-        entries = [
-            measure(item) if isinstance(item, Instance) else perform(item, comparators.get(item.instance.key)) for item in items
-        ]  # fmt: skip
+        entries = measure([item for item in items if isinstance(item, Instance)])
+        for cells in grouped((item for item in items if isinstance(item, Cell)), lambda cell: cell.game).values():
+            shared = [comparators.get(cell.instance.key) for cell in cells]
+            traces = [None] * len(cells) if None in shared else _traces(cells)
+            entries += [perform(*each) for each in zip(cells, shared, traces, strict=True)]
         return fingerprint(), entries
 
 
-def measure(instance: Instance) -> StoreEntry:
-    """The entry of an instance's comparator: the best fixed feasible action of a stream that does not depend on the decisions."""
+def measure(instances: Sequence[Instance]) -> list[StoreEntry]:
+    """The entries of instances' comparators: the best fixed feasible actions of streams that do not depend on the decisions."""
     begun = time.perf_counter()
-    facts: ComparatorFacts
     try:
-        best = metrics.comparator(unplayed(instance.make()))
+        found = metrics.comparators([unplayed(instance.make()) for instance in instances])
+        known = list(map(_comparator_facts, found))
     except Unavailable:
         raise
     except (InputError, *BEYOND) as error:  # where there is no such game, each cell of it will say so
-        facts = {"why": why(error)}
-    else:
-        x = best.x if len(best.x) <= MOST_DIMENSIONS else None
-        facts = plain({"cost": best.cost, "costs": best.costs, "x": x, "why": None})
-    return {"key": instance.key, "comparator": facts, "spent": time.perf_counter() - begun}
+        if len(instances) > 1:  # the fault may be that of one of them
+            return [entry for instance in instances for entry in measure([instance])]
+        known = [{"why": why(error)}]
+    spent = (time.perf_counter() - begun) / max(len(instances), 1)
+    return [{"key": instance.key, "comparator": facts, "spent": spent} for instance, facts in zip(instances, known, strict=True)]
 
 
-def perform(cell: Cell, shared: ComparatorFacts | None = None) -> StoreEntry:
+def _comparator_facts(best: metrics.Comparator | NoComparator) -> ComparatorFacts:
+    if isinstance(best, NoComparator):
+        return {"why": why(best)}
+    x = best.x if len(best.x) <= MOST_DIMENSIONS else None
+    facts: ComparatorFacts = plain({"cost": best.cost, "costs": best.costs, "x": x, "why": None})
+    return facts
+
+
+def perform(cell: Cell, shared: ComparatorFacts | None = None, trace: Trace | None = None) -> StoreEntry:
     """The entry of a cell: its row, and the seconds spent on playing and on the best action in hindsight.
 
-    `shared` is the comparator of its instance, where that does not depend on the policy.
+    `shared` is the comparator of its instance, where that does not depend on the policy; `trace` is its game, where it was played already.
     """
     row, spent = cell.empty_row, 0.0
     try:
-        facts, curves, spent = _play(cell, shared)
+        facts, curves, spent = _play(cell, shared, trace)
         row = {**row, **facts, **curves, **ranges(cell.instance.make())}
     except Unavailable:
         raise
@@ -190,6 +207,34 @@ def perform(cell: Cell, shared: ComparatorFacts | None = None) -> StoreEntry:
     return {"key": cell.key, "row": row, "spent": spent}
 
 
+def _traces(cells: Sequence[Cell]) -> list[Trace | None]:
+    """The games of cells that differ in the seed alone, played as one; None for what is to be played by itself.
+
+    So are policies of a user's own, which need not know several runs, and whatever goes wrong beside others: then the row says what does.
+    A lone cell is a game of one run too, so that its numbers do not depend on the company to the last bit.
+    """
+    if cells[0].own is not None:
+        return [None] * len(cells)
+    try:
+        sources = [cell.instance.make() for cell in cells]
+        policies = [policy_for(cell.policy, source, **cell.settings) for cell, source in zip(cells, sources, strict=True)]
+        if len({canonical(plain(policy.parameters)) for policy in policies}) > 1:  # it draws, or knows what is another number for each seed
+            raise _Apart
+        if not all(records.same((policy.record, policy.domain), (policies[0].record, policies[0].domain)) for policy in policies):
+            raise _Apart
+        seeds, keep = [cell.instance.seed for cell in cells], "totals" if sources[0].measures is None else "decisions"
+        several = play(policies[0], sources[0], seed=seeds, engine=cells[0].engine, keep=keep)
+        return [several.run(i) for i in range(len(cells))]
+    except Unavailable:
+        raise
+    except Exception:
+        return [None] if len(cells) == 1 else [trace for cell in cells for trace in _traces([cell])]
+
+
+class _Apart(Exception):
+    """Cells that cannot be played as one game."""
+
+
 BEYOND = (ArithmeticError, MemoryError, np.linalg.LinAlgError)
 """What a game that leaves the range of floats, or of memory, may raise."""
 
@@ -200,13 +245,14 @@ def why(error: BaseException) -> str:
     return text if isinstance(error, InputError) else f"too large or too small to compute: {text or type(error).__name__}"
 
 
-def _play(cell: Cell, shared: ComparatorFacts | None) -> tuple[GameRow, GameRow, float]:
+def _play(cell: Cell, shared: ComparatorFacts | None, trace: Trace | None) -> tuple[GameRow, GameRow, float]:
     known = None if cell.own is None else cell.own.use()
     source = cell.instance.make()
-    policy = policy_for(cell.policy, source, **cell.settings)
-    begun = time.perf_counter()
-    watched = known is not None or source.measures is not None
-    trace = play(policy, source, engine=cell.engine, keep="decisions" if watched else "totals")
+    begun = time.perf_counter() - (0.0 if trace is None else trace.seconds)
+    if trace is None:
+        policy = policy_for(cell.policy, source, **cell.settings)
+        watched = known is not None or source.measures is not None
+        trace = play(policy, source, engine=cell.engine, keep="decisions" if watched else "totals")
     if known is not None:
         _require_inside(source, trace)
     comparator = _own_comparator(trace) if shared is None else _shared_comparator(shared)

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from bridle import validate
 from bridle.core import InputError
+from bridle.engines.round import cores
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +49,9 @@ class Executor:
             future.set_exception(error)
         return future
 
+    def expect(self, seconds: float) -> None:
+        """So much work is left, in seconds of one worker, by what the last task took."""
+
     def renew(self) -> None:
         """Begin anew after a worker was lost; tasks that were handed out must be handed out again if their futures failed."""
 
@@ -56,7 +60,9 @@ class Executor:
 
 
 def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
-    """The executor for so many processes of this machine (default: one for each core), or for the Dask cluster at an address.
+    """The executor for so many processes of this machine, or for the Dask cluster at an address.
+
+    By default it is this process, and one for each core once they are worth their start.
 
     >>> executor(jobs=1).submit(sum, [1, 2, 3]).result()
     6
@@ -66,12 +72,10 @@ def executor(jobs: int | None = None, dask: str | None = None) -> Executor:
         return Cluster(dask)
     if jobs is not None:
         jobs = validate.whole("jobs", jobs)
-    if jobs != 1:
-        validate.require_package("joblib", "report")
-        from joblib import cpu_count
-
-        jobs = jobs or int(cpu_count())
-    return Here() if jobs == 1 else Processes(jobs)
+    if jobs == 1:
+        return Here()
+    validate.require_package("joblib", "report")
+    return Growing() if jobs is None else Processes(jobs)
 
 
 class Here(Executor):
@@ -170,6 +174,40 @@ def stay_close(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+WORTHWHILE = 5.0
+"""Seconds of work that must be left for processes to be started: each imports everything anew."""
+
+
+class Growing(Executor):
+    """This process at first, and one for each core once enough work is left."""
+
+    def __init__(self) -> None:
+        self.pool: Executor = Here()
+
+    def workers(self) -> int:
+        return cores() if isinstance(self.pool, Here) else self.pool.workers()
+
+    def ahead(self) -> int:
+        return self.pool.ahead()
+
+    def submit(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        return self.pool.submit(function, *args, **kwargs)
+
+    def expect(self, seconds: float) -> None:
+        if isinstance(self.pool, Here) and seconds > WORTHWHILE:
+            from joblib import cpu_count
+
+            if (jobs := int(cpu_count())) > 1:
+                self.pool = Processes(jobs)
+                self.lost, self.survives = self.pool.lost, self.pool.survives
+
+    def renew(self) -> None:
+        self.pool.renew()
+
+    def close(self) -> None:
+        self.pool.close()
 
 
 class Cluster(Executor):

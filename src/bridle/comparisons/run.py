@@ -7,6 +7,7 @@ depend on the decisions, before the cells that are measured against it.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TypeAlias
 from bridle import validate
 from bridle.comparisons.cell import work
 from bridle.comparisons.comparison import Comparison
-from bridle.comparisons.executors import Executor, Here, executor
+from bridle.comparisons.executors import Executor, Growing, Here, executor
 from bridle.comparisons.frames import write_parquet as write_parquet
 from bridle.comparisons.keys import fingerprint, own_source
 from bridle.comparisons.rows import GameRow
@@ -29,9 +30,6 @@ from bridle.problems import Problem
 
 CellProgress: TypeAlias = Callable[[float, float, int, int], None]
 """Told how much is done of how much, in rounds, and how many cells of how many."""
-
-FEW_ROUNDS = 20_000
-"""So many rounds in all are played in this process, sooner than others would have started."""
 
 LOSSES = 3
 """How many times in a row workers may be lost with nothing finished in between."""
@@ -74,7 +72,7 @@ def compare(
     engine : {"python", "jax", "numba"}, default "python"
         What computes the rounds.
     jobs : int, optional
-        How many processes, 1 or above. Default: one for each core, or this one alone where there is little to do.
+        How many processes, 1 or above. Default: this one alone, and one for each core once more than a few seconds of work are left.
     dask : str, optional
         The address of a Dask scheduler, or the file that it has written.
     progress : callable, optional
@@ -93,8 +91,6 @@ def compare(
     places = [problem_text(f"problems[{i}]", each) for i, each in enumerate(listed("problems", problems))]
     plan = grid(places, texts, [horizons] if isinstance(horizons, int) else horizons, seeds, sweep, engine)
     check_domains(rivals, texts, plan.cells)
-    if jobs is None and dask is None and sum(cell.weight for cell in plan.cells) <= FEW_ROUNDS:
-        jobs = 1
     if out is None:
         with TemporaryDirectory(prefix="bridle-") as folder:
             return Comparison(run(plan, open_store(plan, folder), lambda: executor(jobs, dask), progress))
@@ -113,6 +109,8 @@ def run(grid: Grid, store: Store, start: Callable[[], Executor], progress: CellP
     queue = TaskQueue(grid, store)
     if queue.left:
         pool = start()
+        if isinstance(pool, Growing) and any(own_source(cell.policy) for cell in grid.cells if cell.own is None):
+            pool = Here()  # no other process knows that policy
         try:
             queue.cut(pool.workers())
             _check_own_policies(grid, pool)
@@ -151,6 +149,7 @@ def _drive(queue: TaskQueue, store: Store, pool: Executor, progress: CellProgres
             room = pool.ahead()
             while not broken and len(running) < room and (task := queue.next()) is not None:
                 store.claim(item.key for item in task.items)
+                task.begun = time.perf_counter()
                 try:
                     running[pool.submit(work, task.items, queue.comparators(task))] = task
                 except pool.lost:
@@ -169,9 +168,11 @@ def _drive(queue: TaskQueue, store: Store, pool: Executor, progress: CellProgres
                 return
             for future in wait(running, timeout=1.0, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
+                weight, took = sum(item.weight for item in task.items), time.perf_counter() - task.begun
                 try:
                     finish(future)
                     losses = 0
+                    pool.expect(took / weight * (queue.total - queue.done))
                 except pool.lost:
                     queue.again(task)
                     broken = True

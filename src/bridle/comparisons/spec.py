@@ -11,7 +11,6 @@ import numpy as np
 
 from bridle import engines, records, showing, validate
 from bridle import policies as registry
-from bridle.checks.policy import check_first_rounds
 from bridle.comparisons.cell import Cell, Instance, Settings
 from bridle.comparisons.keys import canonical, hash_file
 from bridle.core import InputError, Unavailable
@@ -245,6 +244,8 @@ def _check_own_policies(policies: list[Spec], problems: list[Problem]) -> None:
     for name in dict.fromkeys(spec.name for spec in policies if spec.own is not None):
         fits = [one for one in problems if _refusal(name, one, {}) is None]
         if fits:
+            from bridle.checks.policy import check_first_rounds  # most comparisons do without, and it brings much
+
             check_first_rounds(policy_for(name, fits[0]), fits[0])
 
 

@@ -18,6 +18,9 @@ TASK_ROUNDS = {"python": (5_000, 20_000)}
 COMPILED_TASK_ROUNDS = (100_000, 1_000_000)
 """The fewest and the most rounds of a task. More where rounds are compiled: a task is of one program, which a worker compiles once."""
 
+BESIDE = 0.1
+"""What a game costs that is played beside another of the same policy, of what it costs alone; a guess that is rather high."""
+
 
 @dataclass
 class Task:
@@ -25,6 +28,7 @@ class Task:
 
     items: Sequence[Instance | Cell]
     needs: set[str]
+    begun: float = 0.0  # when it was handed out
 
 
 class TaskQueue:
@@ -99,33 +103,43 @@ class TaskQueue:
 def _parts(
     items: list[Item], sizes: tuple[int, int], workers: int, program: Callable[[Item], str] = lambda item: ""
 ) -> Iterator[list[Item]]:
-    """The items, cut into runs of one program: large ones first and small ones at the end, so that workers finish together."""
+    """The items, cut into runs of one program: large ones first and small ones at the end, so that workers finish together.
+
+    What is played side by side stays together where it is not too much for one task.
+    """
     fewest, most = sizes
-    left = sum(item.weight for item in items)
+    beside = [n > 0 and _side_by_side(items[n - 1], items[n]) for n in range(len(items))]
+    costs = [item.weight * (BESIDE if near else 1.0) for item, near in zip(items, beside, strict=True)]
+    left = sum(costs)
     part: list[Item] = []
     size = 0.0
-    for item in items:
-        limit = min(float(most), max(float(fewest), left / (4 * max(workers, 1))))
-        if part and (size + item.weight > limit or program(item) != program(part[0])):
+    for item, cost, near in zip(items, costs, beside, strict=True):
+        limit = float(most) if near else min(float(most), max(float(fewest), left / (4 * max(workers, 1))))
+        if part and (size + cost > limit or program(item) != program(part[0])):
             yield part
-            left, part, size = left - size, [], 0.0
+            left, part, size, cost = left - size, [], 0.0, item.weight
         part.append(item)
-        size += item.weight
+        size += cost
     if part:
         yield part
 
 
+def _side_by_side(one: Instance | Cell, two: Instance | Cell) -> bool:
+    """Whether two items are games that are played as one."""
+    return isinstance(one, Cell) and isinstance(two, Cell) and one.own is None and one.game == two.game
+
+
 def _cell_parts(cells: list[Cell], workers: int) -> Iterator[list[Cell]]:
-    """The cells as tasks, long games first; cells of one instance, or of one compiled program, are neighbours."""
+    """The cells as tasks, long games first; cells that differ in the seed alone, or of one compiled program, are neighbours."""
     engine = cells[0].engine if cells else "python"
     if engine in TASK_ROUNDS:
-        together = sorted(cells, key=lambda cell: (-cell.instance.horizon, cell.instance.key))
+        together = sorted(cells, key=lambda cell: (-cell.instance.horizon, cell.game))
         return _parts(together, TASK_ROUNDS[engine], workers)
     programs = {cell.key: _program(cell) for cell in cells}
     size: dict[str, float] = {}
     for cell in cells:
         size[programs[cell.key]] = size.get(programs[cell.key], 0.0) + cell.weight
-    together = sorted(cells, key=lambda cell: (-size[programs[cell.key]], programs[cell.key], -cell.instance.horizon))
+    together = sorted(cells, key=lambda cell: (-size[programs[cell.key]], programs[cell.key], -cell.instance.horizon, cell.game))
     return _parts(together, COMPILED_TASK_ROUNDS, workers, lambda cell: programs[cell.key])
 
 
