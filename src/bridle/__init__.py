@@ -29,73 +29,74 @@ Adapters for scikit-learn, river and PyTorch are in ``bridle.adapters``, checks 
 (500, True)
 """
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from bridle import adversaries as adversaries  # documented paths that need no import of their own
-from bridle import rules as rules
-from bridle.advice import Advice, advise
-from bridle.budgets import Gate, Pacer
-from bridle.core import (
-    AssumptionWarning,
-    Bound,
-    BridleWarning,
-    DroppedWarning,
-    EmptyPromiseWarning,
-    Feedback,
-    Hint,
-    HorizonWarning,
-    InfeasibleWarning,
-    InputError,
-    LipschitzWarning,
-    NotKeptWarning,
-    OutlierWarning,
-    Round,
-    StuckWarning,
-)
-from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
-from bridle.domains.rounding import round_randomly
-from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
-from bridle.game.metrics import (
-    best_action,
-    best_path,
-    ccv,
-    ccv_curve,
-    ccv_each,
-    ccv_max,
-    dynamic_regret,
-    interval_violation,
-    movement,
-    movement_bound,
-    path_length,
-    regret,
-    regret_curve,
-    smallest_window,
-    soft_violation,
-    squared_ccv,
-    static_violation,
-    violation_rates,
-)
-from bridle.game.play import Trace, play, policy_for
-from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
-from bridle.learners.late import LateAdaGrad
-from bridle.learners.wrappers import Doubling
-from bridle.networks import Network
-from bridle.pacing import pacing_bound
-from bridle.policies import policy, register
-from bridle.policies._sinha2024 import Lyapunov
-from bridle.policies._sinha2024_ocs import ConstraintSatisfaction
-from bridle.problems import Problem, problem
-from bridle.problems._hints import with_hints
-from bridle.problems.base import with_switching
-from bridle.service.client import AsyncClient, Client
-from bridle.session.certificate import Certificate
-from bridle.session.late_feedback import Ticket
-from bridle.session.session import Session
-from bridle.solvers.block_stream import NoComparator
-
-if TYPE_CHECKING:  # loaded when they are asked for
+if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
+    from bridle import adversaries as adversaries
+    from bridle import rules as rules
+    from bridle.advice import Advice, advise
+    from bridle.budgets import Gate, Pacer
     from bridle.comparisons.comparison import Comparison
     from bridle.comparisons.run import compare
+    from bridle.core import (
+        AssumptionWarning,
+        Bound,
+        BridleWarning,
+        DroppedWarning,
+        EmptyPromiseWarning,
+        Feedback,
+        Hint,
+        HorizonWarning,
+        InfeasibleWarning,
+        InputError,
+        LipschitzWarning,
+        NotKeptWarning,
+        OutlierWarning,
+        Round,
+        StuckWarning,
+    )
+    from bridle.domains import Ball, Box, Halfspace, L1Ball, Matchings, Paths, Polyhedron, Product, Simplex, SpanningTrees, Spectrahedron
+    from bridle.domains.rounding import round_randomly
+    from bridle.functions import AbsoluteDeviation, Affine, Callable, Hinge, Logistic, LogWealth, Maximum, Quadratic
+    from bridle.game.metrics import (
+        best_action,
+        best_path,
+        ccv,
+        ccv_curve,
+        ccv_each,
+        ccv_max,
+        dynamic_regret,
+        interval_violation,
+        movement,
+        movement_bound,
+        path_length,
+        regret,
+        regret_curve,
+        smallest_window,
+        soft_violation,
+        squared_ccv,
+        static_violation,
+        violation_rates,
+    )
+    from bridle.game.play import Trace, play, policy_for
+    from bridle.learners import FTPL, OGD, ONS, AdaFTRL, AdaGrad, AdaHedge, FrankWolfe, MLPoly, StronglyConvexOGD, Track, potentials
+    from bridle.learners.late import LateAdaGrad
+    from bridle.learners.wrappers import Doubling
+    from bridle.networks import Network
+    from bridle.pacing import pacing_bound
+    from bridle.policies import policy, register
+    from bridle.policies._sinha2024 import Lyapunov
+    from bridle.policies._sinha2024_ocs import ConstraintSatisfaction
+    from bridle.problems import Problem, problem
+    from bridle.problems._hints import with_hints
+    from bridle.problems.base import with_switching
+    from bridle.service.client import AsyncClient, Client
+    from bridle.session.certificate import Certificate
+    from bridle.session.late_feedback import Ticket
+    from bridle.session.session import Session
+    from bridle.solvers.block_stream import NoComparator
 
 __version__ = "0.2.0"
 
@@ -194,17 +195,59 @@ __all__ = [
 ]  # fmt: skip
 
 
+_PLACES = {
+    "advice": "Advice advise",
+    "budgets": "Gate Pacer",
+    "comparisons.comparison": "Comparison",
+    "comparisons.run": "compare",
+    "core": (
+        "AssumptionWarning Bound BridleWarning DroppedWarning EmptyPromiseWarning Feedback Hint "
+        "HorizonWarning InfeasibleWarning InputError LipschitzWarning NotKeptWarning OutlierWarning Round "
+        "StuckWarning"
+    ),
+    "domains": "Ball Box Halfspace L1Ball Matchings Paths Polyhedron Product Simplex SpanningTrees Spectrahedron",
+    "domains.rounding": "round_randomly",
+    "functions": "AbsoluteDeviation Affine Callable Hinge Logistic LogWealth Maximum Quadratic",
+    "game.metrics": (
+        "best_action best_path ccv ccv_curve ccv_each ccv_max dynamic_regret interval_violation movement "
+        "movement_bound path_length regret regret_curve smallest_window soft_violation squared_ccv "
+        "static_violation violation_rates"
+    ),
+    "game.play": "Trace play policy_for",
+    "learners": "FTPL OGD ONS AdaFTRL AdaGrad AdaHedge FrankWolfe MLPoly StronglyConvexOGD Track potentials",
+    "learners.late": "LateAdaGrad",
+    "learners.wrappers": "Doubling",
+    "networks": "Network",
+    "pacing": "pacing_bound",
+    "policies": "policy register",
+    "policies._sinha2024": "Lyapunov",
+    "policies._sinha2024_ocs": "ConstraintSatisfaction",
+    "problems": "Problem problem",
+    "problems._hints": "with_hints",
+    "problems.base": "with_switching",
+    "service.client": "AsyncClient Client",
+    "session.certificate": "Certificate",
+    "session.late_feedback": "Ticket",
+    "session.session": "Session",
+    "solvers.block_stream": "NoComparator",
+}
+"""Where the public names are: a module is loaded when one of its names is asked for, so `import bridle` is quick."""
+
+_HOMES = {name: f"bridle.{module}" for module, names in _PLACES.items() for name in names.split()}
+
+
 def __dir__() -> list[str]:
     """The public names, and what Python knows of every module; not the modules that happen to be loaded."""
     return sorted({*__all__, "adversaries", "rules", *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str) -> object:
-    """Comparisons, which most programs do without, are loaded when they are asked for; so `import bridle` stays quick."""
-    if name in ("compare", "Comparison"):
-        from importlib import import_module
-
-        return getattr(import_module("bridle.comparisons"), name)
+    """A public name or a module of the package, loaded when it is asked for."""
+    if name in _HOMES:
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+    if not name.startswith("_") and find_spec(f"bridle.{name}") is not None:
+        return import_module(f"bridle.{name}")
     raise AttributeError(f"module 'bridle' has no attribute {name!r}")
 
 
@@ -221,6 +264,8 @@ def _warn_of_another(folder: str) -> None:
         return
     if others:
         import warnings
+
+        from bridle.core import BridleWarning
 
         warnings.warn(
             f"another distribution called 'bridle' ({others[0]}) is installed in {folder}, where bridle-oco has its package: "

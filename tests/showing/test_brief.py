@@ -10,6 +10,7 @@ import pytest
 import bridle
 from bridle import showing
 
+PUBLIC = {name: getattr(bridle, name) for name in bridle.__all__}
 DOMAINS = [
     bridle.Ball(2),
     bridle.Ball(3, radius=2.5),
@@ -35,7 +36,7 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("made", DOMAINS, ids=repr)
 def test_a_domain_shows_the_call_that_makes_it(made):
-    again = eval(repr(made), vars(bridle))  # what is shown can be typed
+    again = eval(repr(made), PUBLIC)  # what is shown can be typed
     assert type(again) is type(made)
     assert all(
         np.array_equal(a, b) for a, b in zip(bridle.records.leaves(made).values(), bridle.records.leaves(again).values(), strict=True)
@@ -44,14 +45,14 @@ def test_a_domain_shows_the_call_that_makes_it(made):
 
 @pytest.mark.parametrize("made", FUNCTIONS, ids=repr)
 def test_a_function_shows_the_call_that_makes_it(made):
-    again, x = eval(repr(made), vars(bridle)), np.array([0.3, -0.2])
+    again, x = eval(repr(made), PUBLIC), np.array([0.3, -0.2])
     assert again.value(x) == made.value(x)
 
 
 def test_a_policy_and_a_problem_show_the_call_that_makes_them():
     policy = bridle.policy("sinha2024", bridle.Ball(2), horizon=100, lipschitz=2.0)
     assert repr(policy) == "policy('sinha2024', Ball(2), horizon=100, lipschitz=2.0)"
-    assert eval(repr(policy), vars(bridle)).parameters == policy.parameters
+    assert eval(repr(policy), PUBLIC).parameters == policy.parameters
     problem = bridle.problem("halfspaces", horizon=50, dim=3)
     assert repr(problem) == "problem('halfspaces', horizon=50, seed=0, dim=3)"
     assert repr(bridle.Problem(bridle.Ball(2), problem.adversary)) == "Problem(Ball(2), RandomHalfspaces)"
