@@ -1,4 +1,4 @@
-"""What it takes to start: `import bridle` with what `play` loads, beyond `import numpy`, and `bridle --help`; with byte code, as installed."""
+"""What it takes to start: `import bridle` with what `play` loads, beyond NumPy, and `bridle --help`; with byte code, as installed."""
 
 from __future__ import annotations
 

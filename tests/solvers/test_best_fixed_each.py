@@ -9,6 +9,7 @@ from bridle import Ball, Box, Halfspace, L1Ball, NoComparator, Polyhedron, Produ
 from bridle.solvers import hindsight, program_batch
 from bridle.solvers.block_stream import BlockStream
 from bridle.solvers.hindsight import Hindsight, best_fixed, best_fixed_each
+from bridle.solvers.program import region
 
 RNG = np.random.default_rng(5)
 DOMAINS = {
@@ -182,7 +183,7 @@ def test_no_more_streams_wait_than_fit_into_memory(monkeypatch):
     solve = program_batch.solve_batch
     monkeypatch.setattr(program_batch, "solve_batch", lambda programs, *rest: sizes.append(len(programs.slope)) or solve(programs, *rest))
     whole = each(streams, domain)
-    kept = hindsight._quadratic_task(BlockStream(streams[0]), hindsight._TotalCost(BlockStream(streams[0]), domain), domain)
+    kept = hindsight._quadratic_task(BlockStream(streams[0]), hindsight._TotalCost(BlockStream(streams[0]), domain), region(domain))
     monkeypatch.setattr(hindsight, "KEPT_BYTES", 2 * kept.nbytes)
     assert all(same(one, two) for one, two in zip(each(streams, domain), whole, strict=True))
     monkeypatch.setattr(hindsight, "KEPT_BYTES", kept.nbytes - 1)

@@ -705,8 +705,10 @@ def _total(trace: Trace, comparator: ArrayLike | Comparator, run: int | None) ->
 
 def _constant(trace: Trace, run: int | None, name: Literal["optimal_cost", "optimum", "path", "path_cost"]) -> Any:
     """What the problem knows in advance about the best action, or that of each round, for the whole of its horizon; else None."""
-    source = trace.problem if run is None or len(trace.seeds) == 1 else trace.problem.with_seed(trace.seeds[run])
-    return source.constants.get(name) if trace.rounds == source.horizon else None
+    known = trace.problem.constants.get(name) if trace.rounds == trace.problem.horizon else None
+    if known is None or run is None or len(trace.seeds) == 1:  # what is not known for one seed is not for another
+        return known
+    return trace.problem.with_seed(trace.seeds[run]).constants.get(name)
 
 
 def _distinct_runs(trace: Trace) -> list[int | None]:

@@ -29,7 +29,19 @@ from bridle.solvers.chosen_limits import ChosenLimits
 from bridle.solvers.convex import solve
 from bridle.solvers.cutting_planes import Tangents
 from bridle.solvers.interior_point import FULL_ACCURACY
-from bridle.solvers.program import AFFINE_PIECES, ConvexProgram, Pieces, Solution, curvature, inside, lower_bound, objective, pieces, region
+from bridle.solvers.program import (
+    AFFINE_PIECES,
+    ConvexProgram,
+    Pieces,
+    Region,
+    Solution,
+    curvature,
+    inside,
+    lower_bound,
+    objective,
+    pieces,
+    region,
+)
 from bridle.solvers.program_batch import ProgramBatch
 
 __all__ = [
@@ -106,24 +118,26 @@ def best_fixed_each(
     """
     tolerance = max(validate.positive("tolerance", tolerance), 1e-10)
     waiting: list[_QuadraticTask] = []
+    where: Region | None = None
+    used = 0
     for blocks in streams:
-        task = None
+        task, answer = None, None
         try:
             stream = read_once(blocks, domain)
-            goal = _TotalCost(stream, domain)
-            task = _quadratic_task(stream, goal, domain)
+            goal, where = _TotalCost(stream, domain), where or region(domain)
+            task = _quadratic_task(stream, goal, where)
         except NoComparator as reason:
+            answer = reason
+        if task is None or used + task.nbytes > KEPT_BYTES or len(task.levels) != len(waiting[-1].levels if waiting else task.levels):
             yield from _side_by_side(waiting, domain, tolerance)
-            waiting = []
-            yield blocks, reason
-            continue
-        if task is None or not _fit_together([*waiting, task]):
-            yield from _side_by_side(waiting, domain, tolerance)
-            waiting = []
-        if task is None:
-            yield stream, _alone(stream, goal, domain, tolerance)
-        else:
+            waiting, used = [], 0
+        if task is not None:
             waiting.append(task)
+            used += task.nbytes
+        elif answer is not None:
+            yield blocks, answer
+        else:
+            yield stream, _alone(stream, goal, domain, tolerance)
     yield from _side_by_side(waiting, domain, tolerance)
 
 
@@ -149,30 +163,27 @@ class _QuadraticTask(NamedTuple):
     @property
     def nbytes(self) -> int:
         """About how much memory it takes until it is solved."""
-        return self.stream.nbytes + 3 * self.rows.nbytes
+        d = self.rows.shape[1]
+        return int(self.stream.nbytes + 3 * self.rows.nbytes + 16 * 8 * d * d)  # the stream, all rows, and the programs of a few
 
 
-def _quadratic_task(stream: BlockStream, goal: _TotalCost, domain: Domain) -> _QuadraticTask | None:
+def _quadratic_task(stream: BlockStream, goal: _TotalCost, where: Region) -> _QuadraticTask | None:
     """The stream's quadratic program; None where it has none, or one that is too large to be kept."""
-    if not stream.fits or goal.tangents or goal.maxima or len(goal.sums) != 1 or not program_batch.takes(region(domain)):
+    if not stream.fits or goal.tangents or goal.maxima or len(goal.sums) != 1 or not program_batch.takes(where):
         return None
-    rows, levels = [np.zeros((0, domain.dim))], [np.zeros(0)]
+    d = len(goal.center)
+    rows, levels = [np.zeros((0, d))], [np.zeros(0)]
     for constraint in (constraint for block in stream for constraint in block.constraints):
         if not isinstance(constraint, (AffineFunction, AffineRows)):
             return None
-        rows.append(np.asarray(constraint.grad(goal.center)).reshape(-1, domain.dim))
+        rows.append(np.asarray(constraint.grad(goal.center)).reshape(-1, d))
         levels.append(np.asarray(constraint.b).reshape(-1))
     task = _QuadraticTask(stream, goal, np.concatenate(rows), np.concatenate(levels))
-    return task if _fit_together([task]) else None
-
-
-def _fit_together(tasks: list[_QuadraticTask]) -> bool:
-    """Whether tasks have equally many constraints, and room in memory."""
-    return len({len(task.levels) for task in tasks}) == 1 and sum(task.nbytes for task in tasks) <= KEPT_BYTES
+    return task if task.nbytes <= KEPT_BYTES else None
 
 
 def _side_by_side(tasks: list[_QuadraticTask], domain: Domain, tolerance: float) -> Iterator[tuple[BlockStream, Hindsight | NoComparator]]:
-    """The answers of tasks that fit together, solved as one batch of programs."""
+    """The answers of tasks with equally many constraints, solved as one batch of programs."""
     if not tasks:
         return
     where = region(domain)

@@ -19,11 +19,8 @@ from bridle.solvers.program import BallLimit, Region
 ROUGHLY = 1e-4
 """The accuracy until the rows that matter are known."""
 
-PASSES, STEPS, IDLE = 60, 60, 3
-"""The most times that rows are added and steps of the interior point; and after so many steps without a gain a run is given up."""
-
-ADDED = 16
-"""How many rows are added at a time."""
+PASSES, STEPS, IDLE, HALVINGS = 60, 60, 3, 6
+"""The most times that rows are added, steps of the interior point, steps without a gain before a run is given up, and lengths tried."""
 
 RIDGE = 1e-14
 """What keeps a matrix regular, relative to its diagonal: one that is not would end all runs."""
@@ -62,7 +59,7 @@ def takes(region: Region) -> bool:
 
 
 def solve_batch(programs: ProgramBatch, region: Region, many: int, tolerance: float) -> BatchSolution:
-    """Solve the programs with the `many` highest rows of each run, then with those that are violated too, until no row is."""
+    """Solve the programs with the `many` highest rows of each run, then with half as many that are violated most, until no row is."""
     walls = _walls(region)
     runs, total, n = programs.rows.shape
     y, weights, worst = np.zeros((runs, n)), np.zeros((runs, total)), np.full(runs, np.inf)
@@ -91,7 +88,7 @@ def solve_batch(programs: ProgramBatch, region: Region, many: int, tolerance: fl
         left, chosen, values = left[going], chosen[going], values[going]
         if not len(left):
             break
-        chosen = np.concatenate([chosen, _highest(values, min(ADDED, total - chosen.shape[1]))], axis=1)
+        chosen = np.concatenate([chosen, _highest(values, min(many // 2, total - chosen.shape[1]))], axis=1)
     return BatchSolution(y, weights, worst)
 
 
@@ -105,6 +102,23 @@ class _Iterate(NamedTuple):
     y: Array
     lam: Array
     z: Array
+    c: Array  # what they are at y
+
+    def left(self) -> _Residuals:
+        """What is left of the optimality conditions; `J` must be that of `y`."""
+        dual = self.slope + _times(self.bend, self.y) + _back(self.J, self.lam)
+        return _Residuals(dual, self.c + self.z, (self.lam * self.z).sum(axis=1))
+
+
+class _Residuals(NamedTuple):
+    dual: Array
+    primal: Array
+    gap: Array
+
+    @property
+    def error(self) -> Array:
+        """The largest of all, of each run."""
+        return np.asarray(np.maximum(np.maximum(np.abs(self.dual).max(axis=1), np.abs(self.primal).max(axis=1)), self.gap))
 
 
 def interior_batch(programs: ProgramBatch, walls: _Walls, accuracy: float) -> tuple[Array, Array]:
@@ -118,14 +132,14 @@ def interior_batch(programs: ProgramBatch, walls: _Walls, accuracy: float) -> tu
     J = np.concatenate([rows, np.broadcast_to(walls.planes, (runs, planes, n)), np.zeros((runs, balls, n))], axis=1)
     fixed = np.concatenate([levels, np.broadcast_to(walls.heights, (runs, planes)), np.zeros((runs, balls))], axis=1)
     y = np.zeros((runs, n))
-    z = np.maximum(-_evaluate(J, fixed, walls, y), 0.1)
-    now = _Iterate(slope, bend, J, fixed, y, 0.1 / z, z)
+    c = _evaluate(J, fixed, walls, y)
+    z = np.maximum(-c, 0.1)
+    now = _Iterate(slope, bend, J, fixed, y, 0.1 / z, z, c)
+    left = now.left()
     best, weights = y.copy(), now.lam[:, :many].copy()
     least, idle, live = np.full(runs, np.inf), np.zeros(runs, dtype=int), np.arange(runs)
     for _ in range(STEPS):
-        dual = now.slope + _times(now.bend, now.y) + _back(now.J, now.lam)
-        primal, gap = _evaluate(now.J, now.fixed, walls, now.y) + now.z, (now.lam * now.z).sum(axis=1)
-        error = np.maximum(np.maximum(np.abs(dual).max(axis=1), np.abs(primal).max(axis=1)), gap)
+        error = left.error
         better = error < least[live]
         which = live[better]
         best[which], weights[which], least[which] = now.y[better], now.lam[better, :many], error[better]
@@ -134,17 +148,17 @@ def interior_batch(programs: ProgramBatch, walls: _Walls, accuracy: float) -> tu
         if not going.any():
             break
         if not going.all():
-            live, now, dual, primal, gap = records.transform(lambda part, going=going: part[going], (live, now, dual, primal, gap))
+            live, now, left = records.transform(lambda part, going=going: part[going], (live, now, left))
         try:
-            now = _advanced(now, walls, dual, primal, gap)
+            now, left = _advanced(now, walls, left)
         except np.linalg.LinAlgError:  # one matrix without an inverse ends it for all: they are good enough by now, or solved otherwise
             break
     return best, weights
 
 
-def _advanced(now: _Iterate, walls: _Walls, dual: Array, primal: Array, gap: Array) -> _Iterate:
-    """The next iterate, from the residuals of this one."""
-    J, lam, z = now.J, now.lam, now.z
+def _advanced(now: _Iterate, walls: _Walls, left: _Residuals) -> tuple[_Iterate, _Residuals]:
+    """The next iterate and its residuals, from those of this one."""
+    J, lam, z, (dual, primal, gap) = now.J, now.lam, now.z, left
     D = lam / z
     M = now.bend + np.matmul((J * D[..., None]).transpose(0, 2, 1), J)
     for i, ball in enumerate(walls.bends, J.shape[1] - len(walls.bends)):
@@ -165,7 +179,15 @@ def _advanced(now: _Iterate, walls: _Walls, dual: Array, primal: Array, gap: Arr
     target = np.minimum(1.0, after / gap) ** 3 * gap / lam.shape[1]
     dy, dlam, dz = step(lam * z + dlam * dz - target[:, None])
     reach = (np.clip(1.0 - 10.0 * gap, 0.9, 0.9999) * np.minimum(_reach(lam, dlam), _reach(z, dz)))[:, None]
-    return now._replace(y=now.y + reach * dy, lam=lam + reach * dlam, z=z + reach * dz)
+    for _ in range(HALVINGS if len(walls.bends) else 1):  # a ball is no plane: a long step may end far outside
+        y, lam, z = now.y + reach * dy, now.lam + reach * dlam, now.z + reach * dz
+        then = now._replace(y=y, lam=lam, z=z, c=_evaluate(J, now.fixed, walls, y))
+        after_it = then.left()
+        worse = after_it.error > left.error
+        if not worse.any():
+            break
+        reach[worse] *= 0.5
+    return then, after_it
 
 
 def _walls(region: Region) -> _Walls:
