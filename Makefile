@@ -132,6 +132,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/programs.py
 	$(BIN)/python benchmarks/adapters.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/hindsight.py
 	$(BIN)/python benchmarks/fraud_stream.py
 	$(BIN)/python benchmarks/streams.py
 	$(BIN)/python benchmarks/service.py
