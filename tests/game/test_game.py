@@ -305,6 +305,8 @@ def test_what_is_no_run_of_its_own_is_refused():
     made = bridle.policy_for("anytime", problem)
     with pytest.raises(bridle.InputError, match="run must be one of the 2 runs, counted from 0, not 2"):
         bridle.play(made, problem, seed=[0, 1]).run(2)
+    with pytest.raises(bridle.InputError, match="run must be 0 or above, not -1"):
+        bridle.play(made, problem, seed=[0, 1]).run(-1)
     with pytest.raises(bridle.InputError, match="run must be one of the 0 runs"):
         bridle.play(made, problem).run(0)
     minimax = bridle.problem("minimax", horizon=20)

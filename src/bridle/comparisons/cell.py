@@ -217,22 +217,23 @@ def _traces(cells: Sequence[Cell]) -> list[Trace | None]:
         return [None] * len(cells)
     try:
         sources = [cell.instance.make() for cell in cells]
-        policies = [policy_for(cell.policy, source, **cell.settings) for cell, source in zip(cells, sources, strict=True)]
-        if len({canonical(plain(policy.parameters)) for policy in policies}) > 1:  # it draws, or knows what is another number for each seed
-            raise _Apart
-        if not all(records.same((policy.record, policy.domain), (policies[0].record, policies[0].domain)) for policy in policies):
-            raise _Apart
-        seeds, keep = [cell.instance.seed for cell in cells], "totals" if sources[0].measures is None else "decisions"
-        several = play(policies[0], sources[0], seed=seeds, engine=cells[0].engine, keep=keep)
-        return [several.run(i) for i in range(len(cells))]
+        made = [policy_for(cell.policy, source, **cell.settings) for cell, source in zip(cells, sources, strict=True)]
+        if all(_same_policy(policy, made[0]) for policy in made):
+            seeds, keep = [cell.instance.seed for cell in cells], "totals" if sources[0].measures is None else "decisions"
+            several = play(made[0], sources[0], seed=seeds, engine=cells[0].engine, keep=keep)
+            return [several.run(i) for i in range(len(cells))]
     except Unavailable:
         raise
     except Exception:
-        return [None] if len(cells) == 1 else [trace for cell in cells for trace in _traces([cell])]
+        if len(cells) == 1:
+            return [None]
+    return [trace for cell in cells for trace in _traces([cell])]
 
 
-class _Apart(Exception):
-    """Cells that cannot be played as one game."""
+def _same_policy(one: policies.Configured, other: policies.Configured) -> bool:
+    """Whether two policies are one; a policy that draws, or is told what differs from seed to seed, is not."""
+    same = records.same((one.record, one.domain), (other.record, other.domain))
+    return same and canonical(plain(one.parameters)) == canonical(plain(other.parameters))
 
 
 BEYOND = (ArithmeticError, MemoryError, np.linalg.LinAlgError)

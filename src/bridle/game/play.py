@@ -211,7 +211,7 @@ class Trace:
         >>> alone.seeds, alone.runs, bool(alone.totals.cost == both.totals.cost[1])
         ((7,), None, True)
         """
-        if self.runs is None or not 0 <= run < self.runs:
+        if self.runs is None or validate.whole("run", run, 0) >= self.runs:
             raise InputError(f"run must be one of the {self.runs or 0} runs, counted from 0, not {validate.show(run)}")
         if not getattr(self.problem.adversary, "oblivious", False):
             raise InputError(
