@@ -14,7 +14,7 @@ help:
 	@echo "make demo   compare six policies on four problems, and write demo/report.html"
 	@echo "make serve-demo   the decision service with a shop on it and a live page; KILL=1 stops and kills the server at random, and nothing is lost"
 	@echo "make test   run every test, docstring and documentation example"
-	@echo "make test-fast   two cases of each test that neither compiles (JAX, Numba: marked compiles) nor is slow (marked slow)"
+	@echo "make test-fast   two cases of each test that neither compiles (JAX, LLVM: marked compiles) nor is slow (marked slow)"
 	@echo "make docs   the documentation site with its gallery, warnings as errors: build/docs/index.html"
 	@echo "make linkcheck   ask every address outside the site (needs a network; links inside are checked by make docs)"
 	@echo "make test-browser   the report page, the live page and the site in a real browser (Debian's Chromium)"

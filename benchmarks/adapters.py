@@ -115,12 +115,14 @@ def river_paths():
         "ConstrainedClassifier(scale=True), self-bounding": learn(river.ConstrainedClassifier(MISS, scale=True, parameters=QUIET)),
         "ConstrainedClassifier(scale=True), sinha2024": learn(river.ConstrainedClassifier(MISS, scale=True, **ALGORITHM_1)),
         "ConstrainedClassifier, self-bounding": learn(river.ConstrainedClassifier(MISS, parameters=QUIET)),
-        "ConstrainedClassifier(scale=True, engine='numba'), anytime": learn(river.ConstrainedClassifier(MISS, scale=True, engine="numba")),
-        "ConstrainedClassifier(scale=True, engine='numba'), self-bounding": learn(
-            river.ConstrainedClassifier(MISS, scale=True, parameters=QUIET, engine="numba")
+        "ConstrainedClassifier(scale=True, engine='compiled'), anytime": learn(
+            river.ConstrainedClassifier(MISS, scale=True, engine="compiled")
         ),
-        "ConstrainedClassifier(scale=True, engine='numba'), sinha2024": learn(
-            river.ConstrainedClassifier(MISS, scale=True, **ALGORITHM_1, engine="numba")
+        "ConstrainedClassifier(scale=True, engine='compiled'), self-bounding": learn(
+            river.ConstrainedClassifier(MISS, scale=True, parameters=QUIET, engine="compiled")
+        ),
+        "ConstrainedClassifier(scale=True, engine='compiled'), sinha2024": learn(
+            river.ConstrainedClassifier(MISS, scale=True, **ALGORITHM_1, engine="compiled")
         ),
     }, ROWS
 

@@ -211,7 +211,7 @@ def replayed(folder: Path, engine: str) -> Ratio:
         plain = bridle.Session(policy(), engine=engine)
         theirs.append(timed(rounds_of(plain), REPLAYED))
     speeds = [b / a for a, b in zip(ours, theirs, strict=True)]
-    goal = "at least 0.6" if engine == "numba" else ""
+    goal = "at least 0.6" if engine == "compiled" else ""
     return Ratio(f"replay, {engine}: its speed against the session's", goal, min(ours) / REPLAYED, min(theirs) / REPLAYED, speeds)
 
 
@@ -288,7 +288,7 @@ def measure() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bridle-durable-") as name:
         folder = Path(name)
         tables["SQLite: a store against bare inserts"] = measured(appended(folder))
-        for engine in ("numba", "python"):
+        for engine in ("compiled", "python"):
             tables[f"sessions, engine {engine}"] = measured([*durable_rounds(folder, engine), replayed(folder, engine)])
     if TOY:
         print("PostgreSQL is left out at toy size")

@@ -39,7 +39,7 @@ LONG: dict[str, dict[str, tuple[int, ...]]] = {
 """Policies of the frontier, five seeds each, and where they play for how long, up to 10^6 rounds.
 
 Against an adversary that adapts, each game has a best action of its own to be found afterwards: those games are shorter."""
-LONG_SEEDS, LONG_ENGINE = size(5, 1), size("numba", "python")
+LONG_SEEDS, LONG_ENGINE = size(5, 1), size("compiled", "python")
 
 SLOW = {
     "steiner": ("nested-bodies",),

@@ -18,7 +18,7 @@ from bridle.comparisons.run import compare
 from parts.toy import size, target
 
 HORIZONS = size((1_000, 10_000, 100_000, 1_000_000), (20, 30, 40, 50))
-SHORTER, ENGINE = HORIZONS[:3], size("numba", "python")
+SHORTER, ENGINE = HORIZONS[:3], size("compiled", "python")
 FOLDER = target(Path(__file__).with_name("falling-weights"))
 BEGIN, END = "<!-- measured by benchmarks/falling_weights.py: {} -->", "<!-- end of {} -->"
 

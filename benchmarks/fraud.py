@@ -26,7 +26,7 @@ from parts.toy import size, target, transactions
 ROWS, REPEATS, SEEDS, TEXT_SEEDS = size(2_000, 200), size(5, 1), size(5, 1), size(3, 1)
 LAMBDAS = size(30, 3)
 CHECKED = (0.01, 0.1, 1.0)
-ENGINE = "numba"
+ENGINE = "compiled"
 RESULTS = Path(__file__).with_suffix(".json")
 DOCS = Path(__file__).parent.parent / "docs" / "fraud.md"
 
@@ -144,7 +144,7 @@ def markdown(result: dict) -> str:
 def speed(result: dict) -> str:
     """The sentence of docs/fraud.md about time."""
     return (
-        f"{result['lambdas']} lambdas on {result['rounds']:,} rounds take {result['sweep_s']:.1f} s on two cores with the engine numba, "
+        f"{result['lambdas']} lambdas on {result['rounds']:,} rounds take {result['sweep_s']:.1f} s on two cores with the engine compiled, "
         f"{result['sweep_us']:.2f} us per run and round. The PyTorch loop takes {result['torch_us']:.0f} us a row on one core: "
         f"the sweep is {result['ratio']:,.0f} times faster ({result['ratio_low']:,.0f} to {result['ratio_high']:,.0f} over "
         f"{REPEATS} interleaved repeats). Both compute the same iterates, in float64, "

@@ -1,6 +1,6 @@
 """What `regret` of many seeds takes beside playing them: the best actions sought side by side, and one after the other.
 
-Processor time, medians of interleaved repeats, as multiples of the play on engine numba. Random halfspaces, linear costs, L2 ball.
+Processor time, medians of interleaved repeats, as multiples of the play on engine compiled. Random halfspaces, linear costs, L2 ball.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def spent(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    table = Table(title="processor time beside the play on engine numba")
+    table = Table(title="processor time beside the play on engine compiled")
     for column in ("seeds", "rounds", "d", "regret", "one run after the other"):
         table.add_column(column, justify="right")
     for seeds, rounds, dim in SIZES:
@@ -36,7 +36,7 @@ def main() -> None:
         policy = bridle.policy_for("sinha2024", problem)
 
         def play(policy=policy, problem=problem, seeds=seeds) -> bridle.Trace:
-            return bridle.play(policy, problem, seed=range(seeds), engine="numba")
+            return bridle.play(policy, problem, seed=range(seeds), engine="compiled")
 
         def one_by_one(trace, seeds=seeds) -> np.ndarray:
             return np.array([trace.totals.cost[run] - bridle.best_action(trace, run).cost for run in range(seeds)])

@@ -152,7 +152,7 @@ def timed(features: int) -> list[dict[str, Any]]:
 
     sides = [
         Side("river: StandardScaler, then LogisticRegression", learned(river_models.river_model("SGD 0.01")), ROWS),
-        Side("bridle: ConstrainedClassifier(engine='numba')", learned(adapter.ConstrainedClassifier(engine="numba")), ROWS),
+        Side("bridle: ConstrainedClassifier(engine='compiled')", learned(adapter.ConstrainedClassifier(engine="compiled")), ROWS),
         Side("bridle: ConstrainedClassifier()", learned(adapter.ConstrainedClassifier()), ROWS),
     ]
     return interleaved(sides, REPEATS)
@@ -162,7 +162,7 @@ def limited(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """A limit on average on the census, by the estimator that users have: what came of it from the second quarter on, and what it cost."""
     X, y, men = learner_streams.people()
     limit = LIMITS[name]
-    model, p = adapter.ConstrainedClassifier([limit], engine="numba", **settings), np.zeros(len(y))
+    model, p = adapter.ConstrainedClassifier([limit], engine="compiled", **settings), np.zeros(len(y))
     for t, (row, label, group) in enumerate(zip(X.tolist(), y.tolist(), (1.0 * men).tolist(), strict=True)):
         named = dict(enumerate(row))
         p[t] = model.predict_proba_one(named)[True]

@@ -114,11 +114,11 @@ def main() -> None:
         "NumPy loop, inlined by hand": (lambda: plain_numpy(problem, policy), 1),
         "numba loop, fused by hand": (lambda: fused(problem, policy), 1),
         "play, engine python": (engine("python"), 1),
-        "play, engine numba": (engine("numba"), 1),
+        "play, engine compiled": (engine("compiled"), 1),
         "Session": (lambda: session(problem, policy), 1),
         "Session, certify=False": (lambda: session(problem, policy, certify=False), 1),
-        "Session, engine numba": (lambda: session(problem, policy, engine="numba"), 1),
-        "Session, engine numba, certify=False": (lambda: session(problem, policy, certify=False, engine="numba"), 1),
+        "Session, engine compiled": (lambda: session(problem, policy, engine="compiled"), 1),
+        "Session, engine compiled, certify=False": (lambda: session(problem, policy, certify=False, engine="compiled"), 1),
         "play, engine jax": (engine("jax"), 1),
         f"play, engine jax, {RUNS} runs at once": (engine("jax", sweep), RUNS),
     }
@@ -136,21 +136,21 @@ def mixtures() -> None:
     games = {"adagrad": ball, "adahedge": simplex, "mlpoly": simplex, "track": simplex}
     configured = {name: bridle.policy_for(name, where) for name, where in games.items()}
     for name, where in games.items():
-        bridle.play(configured[name], where, engine="numba")
+        bridle.play(configured[name], where, engine="compiled")
     paths = {
         f"{name}, {f'{RULES} rules' if where is simplex else f'd = {D}'}": (
-            partial(bridle.play, configured[name], where, engine="numba"),
+            partial(bridle.play, configured[name], where, engine="compiled"),
             ROUNDS,
         )
         for name, where in games.items()
     }
-    show(f"Mixtures, engine numba, T = {ROUNDS:,}", "adagrad", paths)
+    show(f"Mixtures, engine compiled, T = {ROUNDS:,}", "adagrad", paths)
     show(
         f"Mixtures, a round at a time, T = {ROUNDS:,}",
         "adagrad",
         {
             f"Session, {name}, {f'{RULES} rules, d = 2' if rules else f'd = {D}'}, engine {engine}": (ruled(name, rules, engine), ROUNDS)
-            for engine in ("numba", "python")
+            for engine in ("compiled", "python")
             for name, rules in (("adagrad", False), ("adahedge", True), ("mlpoly", True))
         },
     )
@@ -228,7 +228,7 @@ def against_river() -> None:
                 driven.observe(loss, grad)
 
     paths = {"river, LogisticRegression.learn_one": river}
-    for engine in ("python", "numba"):
+    for engine in ("python", "compiled"):
         for certify in (True, False):
             paths[f"Session, engine {engine}" + ("" if certify else ", certify=False")] = partial(ours, engine, certify)
     for run in paths.values():

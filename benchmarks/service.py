@@ -238,7 +238,7 @@ def thousand(service: Load, client: bridle.Client, process: subprocess.Popen, bo
     """Many sessions open at once, each of them asked."""
     before, begun = memory(process), time.perf_counter()
     for i in range(SESSIONS):
-        client.create(f"many-{i}", "anytime", bridle.Ball(DIM), engine="numba")
+        client.create(f"many-{i}", "anytime", bridle.Ball(DIM), engine="compiled")
     made = time.perf_counter() - begun
     paths = [f"/v1/sessions/many-{i}/observe" for i in range(SESSIONS)]
     service(8, paths, bodies)  # the first round of each
@@ -282,7 +282,7 @@ def measure() -> dict[str, Any]:
             service, naive = Load(folder, port, key), Load(folder, other, "-")
             with bridle.Client(f"http://127.0.0.1:{port}", key=key) as client:
                 for session in ("one", "batches"):
-                    client.create(session, "anytime", bridle.Ball(DIM), engine="numba")
+                    client.create(session, "anytime", bridle.Ball(DIM), engine="compiled")
                     for body in bodies[:70]:  # compiled, and past the first look
                         client.session(session).observe(**json.loads(body))
                 found = {"rounds": one_session(service, naive, bodies), "batch": batches(service, bodies)}

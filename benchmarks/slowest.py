@@ -125,7 +125,7 @@ def main() -> None:
         table.add_column(column, justify="left" if column in columns[:2] else "right")
     for column in ("engine", "noticed", "rounds until noticed, median", "most", "more until smallest, median", "most"):
         found.add_column(column, justify="right")
-    for engine, many in (("numba", streams), ("python", in_python)):
+    for engine, many in (("compiled", streams), ("python", in_python)):
         runs = list(runs_of(many, rounds, engine))
         for group in KINDS:
             times(table, engine, group, [run for run in runs if run.kind == group])

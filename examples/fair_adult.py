@@ -12,7 +12,7 @@ from figures import over_time, rates, show
 KINDS = ("workclass", "marital-status", "occupation", "relationship")
 
 
-def main(rows: int = 32_561, engine: str = "numba") -> dict:
+def main(rows: int = 32_561, engine: str = "compiled") -> dict:
     """Decide about each person before the income is learned: with the limit, without it, and with river, whose high incomes weigh 3."""
     people = data.load("adult")
     numbers = {name: people[name] for name in ("age", "education-num", "hours-per-week")}

@@ -9,7 +9,7 @@ from bridle.adapters.river import ConstrainedClassifier, FalsePositiveRate
 from figures import in_hindsight, over_time, rates, show
 
 
-def main(rows: int = 284_807, engine: str = "numba") -> dict:
+def main(rows: int = 284_807, engine: str = "compiled") -> dict:
     """Decide about each transaction before it is learned."""
     table = data.load("creditcard")
     ours = ConstrainedClassifier(constraints=[FalsePositiveRate(at_most=0.01)], engine=engine)

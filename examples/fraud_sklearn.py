@@ -11,7 +11,7 @@ from bridle.adapters.sklearn import ConstrainedClassifier, Recall
 from figures import in_hindsight, over_time, show
 
 
-def main(rows: int = 284_807, batch: int = 1000, engine: str = "numba") -> dict:
+def main(rows: int = 284_807, batch: int = 1000, engine: str = "compiled") -> dict:
     """Decide about each batch before it is learned."""
     table = data.load("creditcard")
     X, y = table.values[:rows, 1:-1], table["Class"][:rows]

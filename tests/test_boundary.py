@@ -217,12 +217,12 @@ def test_refused_records_leave_certificates_as_they_were():
 @pytest.mark.compiles
 @pytest.mark.parametrize("place", ["f", "df", "g", "dg"])
 def test_the_compiled_session_refuses_the_same(place):
-    pytest.importorskip("numba")
-    session = _session("numba")
+    pytest.importorskip("compiled")
+    session = _session("compiled")
     record = {"f": 0.5, "df": [1.0, 0.0], "g": [0.5], "dg": [[0.0, 1.0]]}
     entrance = Entrance(lambda v: session.observe(**record | {place: v}), "d?g" if place == "g" else place, _state(session))
     refused_in_every_kind(f"observe {place}", entrance)
-    assert session.certificate().json() == _session("numba").certificate().json()
+    assert session.certificate().json() == _session("compiled").certificate().json()
 
 
 # --- adapters -----------------------------------------------------------------------------------------------------------------------

@@ -249,7 +249,7 @@ def test_the_documentation_shows_durable_sessions_as_they_were_measured():
     benchmark, found = benchmark_named("durable"), json.loads((ROOT / "benchmarks" / "durable.json").read_text())
     assert benchmark.markdown(found) in (ROOT / "docs" / "operations.md").read_text(), "run benchmarks/durable.py"
     rows = [row["what"] for table in found["tables"].values() for row in table]
-    for what in ("a durable round, numba", "a durable round, python", "replay, numba", "one event, fenced"):
+    for what in ("a durable round, compiled", "a durable round, python", "replay, compiled", "one event, fenced"):
         assert any(row.startswith(what) for row in rows), what
 
 
@@ -284,11 +284,11 @@ def test_a_goal_that_is_missed_is_said_to_be():
     slow = {
         **sides,
         "Session, certify=False": 21.0,
-        "play, engine numba": 0.31,
+        "play, engine compiled": 0.31,
         "play, engine jax, 256 runs": 0.051,
-        "play, engine numba, 256 runs": 0.06,
+        "play, engine compiled, 256 runs": 0.06,
     }
-    fast = {**sides, "play, engine numba": 0.29, "play, engine jax, 256 runs": 0.049, "play, engine numba, 256 runs": 0.03}
+    fast = {**sides, "play, engine compiled": 0.29, "play, engine jax, 256 runs": 0.049, "play, engine compiled, 256 runs": 0.03}
     for times, met in ((fast, True), (slow, False)):
         part = {"runs": 256, "rows": [{"name": name, "us": us} for name, us in times.items()]}
         found = {goal.what: goal.met for goal in benchmark.goals({"algorithm1": part})}

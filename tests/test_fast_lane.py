@@ -19,16 +19,16 @@ def build_with_jax():
     import jax
     return jax.jit(lambda x: x + 1.0)(1.0)
 
-def build_with_numba():
-    import numba
-    return numba.njit(lambda x: x + 1.0)(1.0)
+def build_with_llvm():
+    from bridle.engines import machine
+    return machine.loaded(machine.compiled("define void @run() { ret void }"))
 
 def test_plain(): pass
 def test_jax(): build_with_jax()
-def test_numba(): build_with_numba()
+def test_llvm(): build_with_llvm()
 def test_caught():
     try:
-        build_with_numba()
+        build_with_llvm()
     except BaseException:
         pass
 
@@ -38,7 +38,7 @@ def test_marked(): build_with_jax()
 @pytest.mark.slow
 def test_slow(): raise AssertionError
 
-@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("engine", ["python", "compiled"])
 def test_engines(engine): assert engine == "python"
 """
 
@@ -47,7 +47,7 @@ def test_engines(engine): assert engine == "python"
 def test_what_compiles_without_a_mark_fails(tmp_path):
     """Also where the test catches its own failure; a parameter that names an engine is a mark."""
     pytest.importorskip("jax")
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     (tmp_path / "test_these.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = compiles\n    slow\n")
     command = [sys.executable, "-m", "pytest", "-p", "helpers.fast_lane", "--fast", "-rA", "-p", "no:cacheprovider", "test_these.py"]
@@ -56,16 +56,16 @@ def test_what_compiles_without_a_mark_fails(tmp_path):
     ran = subprocess.run(command, cwd=tmp_path, env=setting, capture_output=True, text=True)
     outcomes = {line.split("::")[1].split(" ")[0]: line.split(" ")[0] for line in ran.stdout.splitlines() if "test_these.py::" in line}
     assert outcomes == {
-        "test_plain": "PASSED", "test_jax": "FAILED", "test_numba": "FAILED", "test_caught": "FAILED", "test_engines[python]": "PASSED",
+        "test_plain": "PASSED", "test_jax": "FAILED", "test_llvm": "FAILED", "test_caught": "FAILED", "test_engines[python]": "PASSED",
     }  # fmt: skip
     assert "this test makes JAX compile: mark it with @pytest.mark.compiles" in ran.stdout
-    assert "this test makes Numba compile: mark it with @pytest.mark.compiles" in ran.stdout
+    assert "this test makes LLVM compile: mark it with @pytest.mark.compiles" in ran.stdout
     assert "3 deselected" in ran.stdout
 
 
 def test_engines_are_found_inside_parameters():
     assert names_engine("jax")
-    assert names_engine(("sinha2024", {"engine": "numba"}))
+    assert names_engine(("sinha2024", {"engine": "compiled"}))
     assert not names_engine("jaxx")
     assert not names_engine({"engine": "python"})
 

@@ -137,7 +137,7 @@ def recall(path: Path) -> None:
     from bridle.adapters.river import ConstrainedClassifier, Recall
 
     table = data.load("creditcard")
-    held = ConstrainedClassifier(constraints=[Recall(at_least=0.9)], engine="numba")
+    held = ConstrainedClassifier(constraints=[Recall(at_least=0.9)], engine="compiled")
     weighted = preprocessing.StandardScaler() | linear_model.LogisticRegression(loss=optim.losses.Log(weight_pos=100.0))
     labels, alarms = [], {"bridle, Recall(at_least=0.9)": [], "river, a fraud counts 100": []}
     for row in table.values.tolist():

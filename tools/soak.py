@@ -96,7 +96,7 @@ def record_tasks(share: float) -> Iterator[tuple[str, Task]]:
     chunks = max(1, round(RECORDS * share / CHUNK_RECORDS))
     examples = max(1, round(min(RECORDS * share, CHUNK_RECORDS) / SCRIPT))
     for number in range(chunks):
-        engine = "numba" if number % 10 == 9 else "python"
+        engine = "compiled" if number % 10 == 9 else "python"
         yield f"{number + 1} of {chunks}, {engine}", lambda _, number=number, engine=engine: hostile(number, engine, examples)
 
 

@@ -40,7 +40,7 @@ def paths(problem: bridle.Problem, policy: Any, short: int, long: int) -> dict[s
     def compiled(n: int) -> np.ndarray:
         record, block = policy.record, records.cut(problem.adversary.table, 0, n)
         run = SingleRun(record, problem.adversary.player, record.init(problem.domain.center()), (), block)
-        return record.decide(engines.load("numba").advance(run, n, Collect.VALUES)[0])
+        return record.decide(engines.load("compiled").advance(run, n, Collect.VALUES)[0])
 
     def session(**settings: Any) -> Callable[[int], np.ndarray]:
         return lambda n: by_hand.session(shortened(problem, n), policy, **settings)
@@ -55,14 +55,18 @@ def paths(problem: bridle.Problem, policy: Any, short: int, long: int) -> dict[s
         "numba loop by hand, sums reordered": (hand(True), long, "no checks, no totals; fastmath"),
         "play, engine python": (engine("python"), short, ""),
         "play, engine jax": (engine("jax"), long, ""),
-        "play, engine numba": (engine("numba"), long, ""),
-        "play, engine numba, the compiled loop alone": (compiled, long, "all rounds in one block, no totals"),
+        "play, engine compiled": (engine("compiled"), long, ""),
+        "play, engine compiled, the compiled loop alone": (compiled, long, "all rounds in one block, no totals"),
         "Session": (session(), short, "decide + observe, every check, certificates"),
         "Session, certify=False": (session(certify=False), short, "decide + observe, every check"),
     }
     if "engine" in inspect.signature(bridle.Session).parameters:
-        found["Session, engine numba"] = (session(engine="numba"), short, "decide + observe, every check, certificates")
-        found["Session, engine numba, certify=False"] = (session(engine="numba", certify=False), short, "decide + observe, every check")
+        found["Session, engine compiled"] = (session(engine="compiled"), short, "decide + observe, every check, certificates")
+        found["Session, engine compiled, certify=False"] = (
+            session(engine="compiled", certify=False),
+            short,
+            "decide + observe, every check",
+        )
     return found
 
 
@@ -95,7 +99,7 @@ def sweeps(problem: bridle.Problem, policy: Any, rounds: int) -> list[Side]:
         return np.asarray(sweep.decide(bridle.play(sweep, problem, horizon=rounds, engine=engine).state))
 
     alone = np.asarray(policy.decide(bridle.play(policy, problem, horizon=rounds).state))
-    ends = {engine: all_runs(engine) for engine in ("jax", "numba")}
+    ends = {engine: all_runs(engine) for engine in ("jax", "compiled")}
     apart({"alone": alone, **{engine: end[0] for engine, end in ends.items()}}, CLOSE)
     apart(ends, CLOSE)
     return [

@@ -19,8 +19,8 @@ import bridle
 from bridle.comparisons.analysis import exponent
 from parts.stream import recorded, repeated
 
-DIM, TABLE, ENGINES = 30, 4_096, ("python", "jax", "numba")
-SESSIONS = ("python", "numba")
+DIM, TABLE, ENGINES = 30, 4_096, ("python", "jax", "compiled")
+SESSIONS = ("python", "compiled")
 PEAK = "import sys; sys.path.insert(0, {place!r}); from parts.growth import peak; peak({engine!r}, {rounds})"
 LIMITED = "import sys; sys.path.insert(0, {place!r}); from parts.growth import limited; limited({engine!r}, {runs}, {limit!r})"
 
@@ -128,7 +128,7 @@ def limited(engine: str, runs: int, limit: str) -> None:
 def within_limits(quick: bool) -> list[dict[str, Any]]:
     """Peak memory of many seeds under limits, each game in a process of its own."""
     found = []
-    for engine in ("jax", "numba"):
+    for engine in ("jax", "compiled"):
         for runs, limit in ((256, "64MiB"), (256, "256MiB"), *([] if quick else [(2_048, "64MiB"), (2_048, "256MiB")])):
             command = LIMITED.format(place=str(Path(__file__).parent.parent), engine=engine, runs=runs, limit=limit)
             one = json.loads(subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout)
@@ -149,8 +149,8 @@ def largest() -> float:
 def memory(quick: bool) -> list[dict[str, Any]]:
     """Peak memory against T, each game in a process of its own."""
     found = []
-    for engine in ("python", "numba"):
-        horizons = [10_000, 100_000, *([1_000_000] if engine == "numba" and not quick else [])]
+    for engine in ("python", "compiled"):
+        horizons = [10_000, 100_000, *([1_000_000] if engine == "compiled" and not quick else [])]
         commands = [PEAK.format(place=str(Path(__file__).parent.parent), engine=engine, rounds=T) for T in horizons]
         each = [
             json.loads(subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout)

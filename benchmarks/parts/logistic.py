@@ -97,7 +97,7 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
     def compiled(n: int) -> Callable[[], np.ndarray]:
         def run() -> np.ndarray:
             model = LinearModel(FEATURES, ModelSettings((False, True), limit, "sinha2024", ALGORITHM_1, RADIUS))
-            model.take_many(LabelledRow(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n)), "numba")
+            model.take_many(LabelledRow(X[:n], np.where(y[:n], 1.0, -1.0), np.ones(n)), "compiled")
             return model.weights
 
         return run
@@ -107,16 +107,18 @@ def ours(X: np.ndarray, y: np.ndarray, many: int) -> tuple[dict[str, Callable[[]
         "Session": lambda: in_session(wide[:many], y[:many], policy),
         "Session, certify=False": lambda: in_session(wide[:many], y[:many], policy, certify=False),
         "river adapter, learn_one": lambda: by_river("python"),
-        "river adapter, learn_one, engine numba": lambda: by_river("numba"),
+        "river adapter, learn_one, engine compiled": lambda: by_river("compiled"),
         "scikit-learn adapter, partial_fit, one row": by_sklearn,
-        "engine numba, all rows": compiled(many),
+        "engine compiled, all rows": compiled(many),
     }
     if "engine" in inspect.signature(bridle.Session).parameters:
-        sides["Session, engine numba"] = lambda: in_session(wide[:many], y[:many], policy, engine="numba")
-        sides["Session, engine numba, certify=False"] = lambda: in_session(wide[:many], y[:many], policy, engine="numba", certify=False)
-    sides["engine numba, all rows of a longer table"] = compiled(len(X))
+        sides["Session, engine compiled"] = lambda: in_session(wide[:many], y[:many], policy, engine="compiled")
+        sides["Session, engine compiled, certify=False"] = lambda: in_session(
+            wide[:many], y[:many], policy, engine="compiled", certify=False
+        )
+    sides["engine compiled, all rows of a longer table"] = compiled(len(X))
     sides["Session, no limit, ogd"] = lambda: unlimited(wide[:many], y[:many], gradient)
-    return sides, {"engine numba, all rows of a longer table": len(X)}
+    return sides, {"engine compiled, all rows of a longer table": len(X)}
 
 
 def peers(X: np.ndarray, y: np.ndarray, few: int) -> dict[str, Callable[[], Side]]:
@@ -169,7 +171,7 @@ def measure(quick: bool) -> dict[str, Any]:
     sides, lengths = ours(X, y, many)
     same = {name: run() for name, run in sides.items() if name not in lengths and "no limit" not in name}
     far = apart(same, CLOSE)
-    noted = {"Session": "certificates", "Session, engine numba": "certificates", "Session, no limit, ogd": "certificates"}
+    noted = {"Session": "certificates", "Session, engine compiled": "certificates", "Session, no limit, ogd": "certificates"}
     mine = [Side(name, run, lengths.get(name, many), noted.get(name, "")) for name, run in sides.items()]
     others, skipped = gathered(peers(X[:many], y[:many], few))
     return {

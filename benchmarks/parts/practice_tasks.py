@@ -22,7 +22,7 @@ from parts.demand_rules import Array, Trace
 from parts.practice_data import people, relatives, shown
 from parts.toy import size, transactions
 
-ENGINE = size("numba", "python")
+ENGINE = size("compiled", "python")
 UNITS = (1e-3, 1e3)
 LARGE = 10.0
 """How many times too large the box is made."""

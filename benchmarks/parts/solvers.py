@@ -33,7 +33,7 @@ def measure(quick: bool) -> dict[str, Any]:
         for name, solve in solves.items()
     ]
     for policy, name in ((guo, "guo2022"), (sinha, "sinha2024")):
-        for engine in ("python", "jax", "numba"):
+        for engine in ("python", "jax", "compiled"):
             n = many if engine == "python" else long
             sides.append(Side(f"{name}, engine {engine}", lambda p=policy, e=engine, n=n: bridle.play(p, problem, horizon=n, engine=e), n))
     return {"dim": DIM, "repeats": repeats, "cvxpy_rounds": few, "apart": gap, "rows": interleaved(sides, repeats), "skipped": []}

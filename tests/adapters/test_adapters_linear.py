@@ -18,8 +18,6 @@ from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
 from bridle.adapters.limits import GroupGap, MissLoss, Recall, WeightBudget
 from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings
-from bridle.engines import numba as engine
-from helpers.compiled_games import interpreted
 
 # Weights that are a policy's decisions in a ball; `test_free_learner.py` is about the learner without constants.
 of_sklearn = partial(sklearn.ConstrainedClassifier, policy="anytime")
@@ -40,7 +38,7 @@ def with_weights_compiled(monkeypatch):
     """The one check that learns a thousand passes, nine tenths of the time of all sixty, does so in compiled code."""
     check = estimator_checks.check_class_weight_classifiers
     monkeypatch.setattr(
-        estimator_checks, check.__name__, wraps(check)(lambda name, model: check(name, clone(model).set_params(engine="numba")))
+        estimator_checks, check.__name__, wraps(check)(lambda name, model: check(name, clone(model).set_params(engine="compiled")))
     )
 
 
@@ -132,8 +130,7 @@ def test_it_learns_in_a_pipeline_of_river(rows):
 @pytest.fixture
 def plain(monkeypatch):
     """The engine without its compiler: what it writes is run as it stands."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
 LIMITS = [MissLoss(True, 0.2), GroupGap(0.5, lookback=5), WeightBudget(2.0)]
@@ -146,7 +143,7 @@ LIMITS = [MissLoss(True, 0.2), GroupGap(0.5, lookback=5), WeightBudget(2.0)]
 def test_compiled_rows_give_the_same_weights(rows, limits, settings):
     """Also where features come late or are missing, a group is not known, and what was learned is asked for, copied or pickled."""
     X, y = rows[0][:120], rows[1][:120]
-    one, two = (of_river(limits, class_weight={True: 3.0}, engine=name, **settings) for name in ("python", "numba"))
+    one, two = (of_river(limits, class_weight={True: 3.0}, engine=name, **settings) for name in ("python", "compiled"))
     for t, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
         x = {f"f{i}": value for i, value in enumerate(row) if i < 2 or t > 40}
         if t % 7 == 0:
@@ -163,7 +160,7 @@ def test_compiled_rows_give_the_same_weights(rows, limits, settings):
     assert two._model.models[0]._compiled is not None
     assert two._model.models[0]._compiled.ahead
     close_to(two._model.models[0].held, one._model.models[0].held)
-    assert two.clone().engine == "numba"
+    assert two.clone().engine == "compiled"
 
 
 def close_to(a, b):
@@ -176,7 +173,7 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
     X, y = rows[0][:300], rows[1][:300]
     signs = np.where(y, 1.0, -1.0)
     one, two = (
-        LinearModel(4, ModelSettings((False, True), [MissLoss(True, 0.3)], "anytime", scale=True), name) for name in ("python", "numba")
+        LinearModel(4, ModelSettings((False, True), [MissLoss(True, 0.3)], "anytime", scale=True), name) for name in ("python", "compiled")
     )
     for model in (one, two):
         for row, sign in zip(X[:100], signs[:100], strict=True):
@@ -192,7 +189,7 @@ def test_rows_are_learned_in_compiled_code_and_tables_after_them(rows):
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("x", [{"a": np.nan, "b": 1.0}, {"a": "high", "b": 1.0}, {"a": 1e60, "b": 1.0}, {"a": -np.inf, "b": 1.0}], ids=str)
 def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x):
-    model = of_river(engine="numba", scale=True)
+    model = of_river(engine="compiled", scale=True)
     for t in range(5):
         model.learn_one({"a": float(t), "b": 2.0}, t % 2 == 0)
     before = pickle.dumps((model.weights, model._model.models[0].held))
@@ -203,7 +200,7 @@ def test_a_row_that_cannot_be_learned_changes_nothing_in_compiled_code_either(x)
 
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("engine_name", ["python", "numba"])
+@pytest.mark.parametrize("engine_name", ["python", "compiled"])
 def test_rows_without_any_feature_are_learned(engine_name, scale):
     """They are not forgotten when features come."""
     late, known = (of_river([WeightBudget(2.0)], scale=scale, engine=name) for name in (engine_name, "python"))
@@ -216,7 +213,7 @@ def test_rows_without_any_feature_are_learned(engine_name, scale):
 
 
 def test_engines_that_learn_no_single_rows():
-    with pytest.raises(InputError, match="unknown engine 'jax'; known: numba, python"):
+    with pytest.raises(InputError, match="unknown engine 'jax'; known: compiled, python"):
         of_river(engine="jax")
 
 

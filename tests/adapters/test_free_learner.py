@@ -15,8 +15,6 @@ from bridle.adapters.limits import AlertRate, EqualOpportunity, FalsePositiveRat
 from bridle.adapters.linear import FreeLearner, PolicyLearner
 from bridle.adapters.mixture import MOST_NEWTON, mixture
 from bridle.adapters.river import room_for
-from bridle.engines import numba as engine
-from helpers.compiled_games import interpreted
 
 
 @pytest.fixture(scope="module")
@@ -125,16 +123,15 @@ def numbers(limits):
 
 @pytest.fixture
 def plain(monkeypatch):
-    """The numba engine without its compiler: what it writes is run as it stands."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    """The compiled engine without its compiler: what it writes is run as it stands."""
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
 @pytest.mark.slow
 @pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_engines_learn_alike_with_limits_of_all_kinds(rows):
-    for name, count in (("jax", 300), ("numba", 60)):
+    for name, count in (("jax", 300), ("compiled", 60)):
         X, y, groups = (part[:count] for part in rows)
         python, other = (sklearn.ConstrainedClassifier(ALL, engine=one).fit(X, y, groups=groups) for one in ("python", name))
         np.testing.assert_allclose(other.coef_, python.coef_, rtol=1e-6, atol=1e-9)
@@ -148,7 +145,7 @@ def test_engines_learn_alike_with_limits_of_all_kinds(rows):
 def test_compiled_rows_are_those_of_python(rows, limits):
     """Also where features come late, a ticket is given back, and the model is copied or pickled."""
     X, y = rows[0][:90], rows[1][:90]
-    one, two = (river.ConstrainedClassifier(limits, engine=name) for name in ("python", "numba"))
+    one, two = (river.ConstrainedClassifier(limits, engine=name) for name in ("python", "compiled"))
     waiting = []
     for t, (row, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
         x = {f"f{i}": value for i, value in enumerate(row) if i < 2 or t > 30}

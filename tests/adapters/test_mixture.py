@@ -269,7 +269,7 @@ def test_on_a_real_stream_it_beats_the_best_of_rivers_learners():
 @pytest.mark.compiles
 @pytest.mark.parametrize(("features", "loss"), [(3, "logistic"), (3, "quantile"), (MOST_NEWTON, "squared")])
 def test_every_engine_learns_the_same(features, loss, monkeypatch):
-    """NumPy, JAX and the compiled row; of two of the losses the row's source as it stands, without numba, which takes seconds."""
+    """NumPy, JAX and the compiled row; of two of the losses the row's source as it stands, without the compiler."""
     jax = pytest.importorskip("jax")
     monkeypatch.setenv("BRIDLE_INTERPRET", "0" if loss == "logistic" else "1")
     A, y, weights = stream(12, features + 1)

@@ -26,8 +26,6 @@ from bridle.adapters.limits import (
     Precision,
     Recall,
 )
-from bridle.engines import numba
-from helpers.compiled_games import interpreted
 from helpers.rate_streams import quiet_positives
 
 
@@ -152,11 +150,10 @@ def test_a_batch_of_alarms_is_within_what_is_proved(rows):
 
 @pytest.mark.slow
 @pytest.mark.compiles
-@pytest.mark.parametrize("engine", ["jax", "numba"])
+@pytest.mark.parametrize("engine", ["jax", "compiled"])
 @pytest.mark.parametrize("limit", [Precision(0.2), quiet_positives(0.8)], ids=lambda limit: type(limit).__name__)
 def test_engines_have_the_same_floor(limit, engine, monkeypatch):
-    monkeypatch.setattr(numba, "_load", interpreted)  # without its compiler: what it writes is run as it stands
-    monkeypatch.setattr(numba, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")  # without its compiler: what it writes is run as it stands
     X = np.random.default_rng(4).standard_normal((150, 2))
     y = X[:, 0] > (-3.0 if limit == Precision(0.2) else 3.0)
     y[0] = not y[1]

@@ -17,8 +17,6 @@ from bridle import InputError
 from bridle.adapters import river, sklearn
 from bridle.adapters.limits import ErrorRate, Quantile, Recall
 from bridle.adapters.offsets import Offset, largest_debt
-from bridle.engines import numba as engine
-from helpers.compiled_games import interpreted
 
 
 @pytest.fixture(scope="module")
@@ -150,14 +148,13 @@ def test_a_stream_of_river_is_predicted_as_well_as_rivers_own():
 @pytest.mark.slow
 @pytest.mark.compiles
 def test_engines_predict_alike_and_features_come_late(monkeypatch, rows):
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     X, y = rows[0][:150].copy(), rows[1][:150]
     X[:50, 2] = 0.0
     limits = [Quantile(0.9), ErrorRate(beyond=8.0)]
     python, jax = (sklearn.ConstrainedRegressor(limits, engine=name).fit(X, y) for name in ("python", "jax"))
     np.testing.assert_allclose(jax.predict(X), python.predict(X), rtol=1e-7)
-    fast = river.ConstrainedRegressor(limits, engine="numba")
+    fast = river.ConstrainedRegressor(limits, engine="compiled")
     for t, (row, target) in enumerate(zip(X, y.tolist(), strict=True)):
         fast.learn_one({str(i): float(value) for i, value in enumerate(row) if i < 2 or t >= 50}, target)
         if t == 100:

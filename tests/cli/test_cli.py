@@ -73,7 +73,7 @@ def test_alone_it_shows_its_help(run):
 @pytest.mark.parametrize("command", ["play", "demo", "compare", "fraud"])
 def test_every_engine_is_named_where_one_can_be_chosen(run, command):
     said = " ".join(run(command, "--help")[1].split())
-    assert "python, jax or numba" in said
+    assert "python, jax or compiled" in said
     assert all(name in said for name in ENGINES)
 
 
@@ -405,7 +405,7 @@ WRONG = [
     ([*HALF, "--policy", "sinha"], "unknown policy 'sinha'; did you mean sinha2024"),
     ([*HALF, "--policy", "sinha2024-string"], "unknown policy 'sinha2024-string'; did you mean sinha2024-strong"),
     ([*HALF, "--engine", "jaxx"], r"unknown engine 'jaxx'; did you mean jax\?"),
-    ([*HALF, "--engine", "fortran"], "unknown engine 'fortran'; known: jax, numba, python"),
+    ([*HALF, "--engine", "fortran"], "unknown engine 'fortran'; known: auto, compiled, jax, python"),
     ([*HALF, "--engine", "cuda"], "engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one"),
     (["compare", "halfspaces", "--engine", "cuda"], "engine 'cuda' was removed; use engine='jax'"),
     (["fraud", "--engine", "cuda"], "engine 'cuda' was removed; use engine='jax'"),

@@ -237,7 +237,7 @@ def test_code_that_cannot_be_kept_is_one_line(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    arguments = ["play", "fixed", "--policy", "ogd", "--horizon", "20", "--engine", "numba", "--json", "-"]
+    arguments = ["play", "fixed", "--policy", "ogd", "--horizon", "20", "--engine", "compiled", "--json", "-"]
     status, out, err = program(arguments, BRIDLE_COMPILED=str(shared))
     assert status == 0
     assert out.startswith("{")

@@ -54,7 +54,7 @@ def test_a_new_policy_plays_on_every_engine_and_in_parallel(capsys):
     assert "bridle compare halfspaces --policies anytime,./careful.py" in said
     problem = bridle.problem("halfspaces", horizon=400, seed=2, constraints=2)
     policy = bridle.policy_for(own.load_one("./careful.py").name, problem)
-    ccvs = [bridle.ccv(bridle.play(policy, problem, engine=engine)) for engine in ("python", "jax", "numba")]
+    ccvs = [bridle.ccv(bridle.play(policy, problem, engine=engine)) for engine in ("python", "jax", "compiled")]
     assert max(ccvs) - min(ccvs) <= 1e-9 * max(ccvs)
     rows = compare(["halfspaces", "fixed", "violation-seeking"], ["anytime", "./careful.py"], [400], 2, "o", jobs=2)
     mine = [row for row in rows if row["policy"] == "careful"]

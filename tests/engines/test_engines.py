@@ -178,7 +178,7 @@ def test_an_unknown_engine_is_one_clear_error():
 OFFERS = {
     "python": (),
     "jax": (engines.PlaysManyRuns, engines.Differentiates),
-    "numba": (engines.PlaysManyRuns, engines.CompilesSteps),
+    "compiled": (engines.PlaysManyRuns, engines.CompilesSteps),
 }
 
 

@@ -59,7 +59,7 @@ def test_every_statement_of_algorithm_1_names_its_line(game):
     assert {"policies/_sinha2024.py", "functions/affine.py", "domains/closed_form.py"} <= files
 
 
-@pytest.mark.parametrize("target", ["numba", "jax"])
+@pytest.mark.parametrize("target", ["compiled", "jax"])
 def test_every_argument_is_called_by_its_leaf(game, target):
     policy, problem = game
     text = explain(policy, problem, engine=target)
@@ -78,7 +78,7 @@ def test_the_equations_name_their_lines(game):
 def test_what_is_compiled_has_no_notes(game, monkeypatch):
     """A line that moves must not change the name that compiled code is kept under."""
     sources = catch_sources(monkeypatch)
-    bridle.play(*game, engine="numba")
+    bridle.play(*game, engine="compiled")
     (source,) = sources
     assert ".py:" not in source.text()
     assert ".py:" in source.function(lambda origin: "policies/_sinha2024.py:1")

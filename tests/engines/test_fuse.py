@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.engines import numba as engine
+from bridle.engines import compiled as engine
 from bridle.engines.codegen.fuse import add_nest, contract
 from bridle.engines.codegen.statements import CodeLine, Nest, Statement, access, flattened, only_access, printed, spell
 from bridle.engines.round import StepOutcome
@@ -83,7 +83,7 @@ def test_an_array_stays_one_where_its_elements_outlive_the_turn():
 def test_algorithm_1_takes_four_passes_and_two_buffers(monkeypatch):
     sources = catch_sources(monkeypatch)
     problem = bridle.problem("halfspaces", horizon=10, dim=5)
-    bridle.play(bridle.policy_for("sinha2024", problem), problem, engine="numba", keep="rounds")
+    bridle.play(bridle.policy_for("sinha2024", problem), problem, engine="compiled", keep="rounds")
     (source,) = sources
     nests = [each for each in flattened(source.body) if isinstance(each, Nest) and each.ranges]
     arrays = {name for each in nests for name in (*each.reads, *each.writes) if name.startswith("b") and f"{name}[" in source.text()}
@@ -100,18 +100,18 @@ def test_a_step_answers_how_it_went(monkeypatch):
     run, size = engine.compile_step(one, 1.0, np.zeros(2), np.zeros(2), 1e70, (2, ((3, 5),)))
     memory = np.zeros(size)
     memory[constant], memory[given] = 2.0, [1.0, -1.0]
-    assert run(memory) == StepOutcome.DONE
+    assert run(memory)() == StepOutcome.DONE
     assert memory[state].tolist() == [2.0, -2.0]
     assert memory[cursor] == 1.0
     memory[given] = [np.nan, 0.0]
-    assert run(memory) == StepOutcome.BAD_INPUT
+    assert run(memory)() == StepOutcome.BAD_INPUT
     memory[given] = [1e71, 0.0]
-    assert run(memory) == StepOutcome.BAD_INPUT
+    assert run(memory)() == StepOutcome.BAD_INPUT
     memory[constant], memory[given] = 1e300, [1e60, 0.0]
     with np.errstate(over="ignore"):
-        assert run(memory) == StepOutcome.BAD_RESULT
+        assert run(memory)() == StepOutcome.BAD_RESULT
     assert memory[state].tolist() == [2.0, -2.0]
     memory[constant], memory[given] = 2.0, [1.0, 1.0]
-    assert run(memory) == StepOutcome.RING_FULL
+    assert run(memory)() == StepOutcome.RING_FULL
     assert memory[cursor + 1 : cursor + 5].tolist() == [1.0, -1.0, 1.0, 1.0]
-    assert run(memory) == StepOutcome.BAD_RESULT  # there is no row left
+    assert run(memory)() == StepOutcome.BAD_RESULT  # there is no row left

@@ -244,7 +244,7 @@ def test_what_is_not_a_file_of_ones_own_is_not_read(place, tmp_path, trick):
         assert kept_code.read(place, "one") is None
 
 
-# --- the numba engine ---------------------------------------------------------------------------------------------------------------
+# --- the compiled engine ---------------------------------------------------------------------------------------------------------------
 
 
 class Evil:
@@ -258,19 +258,26 @@ class Evil:
 
 
 def game(monkeypatch):
-    """The engine's module and a small game, for which nothing is compiled yet in this process."""
-    pytest.importorskip("numba")
-    from bridle.engines import numba as engine
+    """A small game, for which nothing is compiled yet in this process, and what it costs in Python.
+
+    Playing it gives the cost, and how often something was compiled for it.
+    """
+    pytest.importorskip("llvmlite")
+    from bridle.engines import compiled as engine
+    from bridle.engines import machine
 
     monkeypatch.setattr(engine, "_COMPILED", {})
+    compilations: list[str] = []
+    really = machine.compiled
+    monkeypatch.setattr(machine, "compiled", lambda text: compilations.append(text) or really(text))
     problem = bridle.problem("fixed", horizon=30, dim=2)
     policy = bridle.policy_for("ogd", problem)
 
-    def play() -> tuple[float, object]:
+    def play() -> tuple[float, int]:
         engine._COMPILED.clear()
-        cost = bridle.play(policy, problem, engine="numba").totals.cost
-        (loop,) = engine._COMPILED.values()
-        return float(cost), loop.run.stats
+        before = len(compilations)
+        cost = bridle.play(policy, problem, engine="compiled").totals.cost
+        return float(cost), len(compilations) - before
 
     return play, float(bridle.play(policy, problem).totals.cost)
 
@@ -278,23 +285,37 @@ def game(monkeypatch):
 @pytest.mark.compiles
 def test_a_second_process_loads_what_the_first_has_kept(place, monkeypatch):
     play, cost = game(monkeypatch)
-    assert [sum(stats.cache_misses.values()) for _, stats in (play(), play())] == [1, 0]
-    value, stats = play()
+    assert [compiled for _, compiled in (play(), play())] == [1, 0]
+    value, compiled = play()
     assert value == pytest.approx(cost, rel=1e-12)
-    assert sum(stats.cache_hits.values()) == 1
-    assert stats.cache_path == str(place)
+    assert compiled == 0
+    assert len(list(place.glob("*.code"))) == 1
 
 
 @pytest.mark.compiles
-@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "BRIDLE_DATA"])
-def test_no_other_folder_has_code_in_it(place, tmp_path, monkeypatch, variable):
+def test_what_is_kept_is_played_without_tracing(place, monkeypatch):
+    """Not for records of one's own: only their trace tells whether they are what they were."""
+    play, cost = game(monkeypatch)
+    play()
+    monkeypatch.setattr("bridle.engines.codegen.trace.trace", None)
+    value, _ = play()
+    assert value == pytest.approx(cost, rel=1e-12)
+
+    class Mine(type(bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0).record)):
+        __slots__ = ()
+
+    from bridle.engines import compiled as engine
+
+    assert engine._name("key", bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0).record) is not None
+    assert engine._name("key", Mine(*bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0).record)) is None
+
+
+@pytest.mark.compiles
+def test_no_other_folder_has_code_in_it(place, tmp_path, monkeypatch):
     play, _ = game(monkeypatch)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    monkeypatch.setenv(variable, str(elsewhere))
-    from numba import config
-
-    monkeypatch.setattr(config, "CACHE_DIR", str(elsewhere), raising=False)
+    monkeypatch.setenv("BRIDLE_DATA", str(elsewhere))
     play()
     assert list(elsewhere.rglob("*")) == []
     assert list(place.glob("*.code"))

@@ -14,12 +14,12 @@ import pytest
 
 import bridle
 from bridle import policies, records
-from bridle.engines import numba as engine
+from bridle.engines import compiled as engine
 from bridle.engines import runs
 from bridle.engines.round import Collect
 from bridle.game.schedule import bytes_of
 from bridle.problems import problem_names
-from helpers.compiled_games import PLACES, compilable_game, games_at, interpreted
+from helpers.compiled_games import PLACES, compilable_game, games_at
 from helpers.instances import settings_of
 from helpers.kept_sums import kept
 
@@ -29,14 +29,13 @@ COUNTS = {place: (1, 3) if place == "ball" else (2,) for place in PLACES if plac
 
 @pytest.fixture
 def written(monkeypatch):
-    """The numba engine without its compiler, however few the runs: loops over runs are run as they stand."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    """The compiled engine without its compiler, however few the runs: loops over runs are run as they stand."""
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     monkeypatch.setattr(engine, "FEW", 1)
     monkeypatch.setattr(runs, "cores", lambda: 1)
 
 
-def agree(policy, problem, name="numba", tolerance=1e-12, **settings):
+def agree(policy, problem, name="compiled", tolerance=1e-12, **settings):
     """The same decisions, costs, values and totals as in Python, of every run."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -82,14 +81,14 @@ SWEPT = [
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize("engine", ["numba", "jax"])
+@pytest.mark.parametrize("engine", ["compiled", "jax"])
 @pytest.mark.parametrize(("name", "place", "constraints", "swept", "settings"), SWEPT)
 def test_compiled_sweeps_agree(name, place, constraints, swept, settings, engine):
     policy, problem = compilable_game(name, place, constraints, 300)
     agree(bridle.policy_for(name, problem, **swept) if swept else policy, problem, engine, 1e-10, **settings)
 
 
-@pytest.mark.parametrize("engine", ["python", "numba", "jax"])
+@pytest.mark.parametrize("engine", ["python", "compiled", "jax"])
 def test_a_start_for_every_run_is_where_it_starts(engine):
     problem = bridle.problem("halfspaces", horizon=50, dim=4)
     starts = np.random.default_rng(2).uniform(-0.4, 0.4, (17, 4))
@@ -99,7 +98,7 @@ def test_a_start_for_every_run_is_where_it_starts(engine):
     np.testing.assert_allclose(trace.decisions[:, 11], alone.decisions, atol=1e-12)
 
 
-@pytest.mark.parametrize("engine", ["numba", "jax"])
+@pytest.mark.parametrize("engine", ["compiled", "jax"])
 def test_seeds_on_a_line_are_told_apart(engine):
     problem = bridle.problem("halfspaces", horizon=40, dim=1)
     agree(bridle.policy_for("sinha2024", problem), problem, engine, seed=list(range(18)))
@@ -109,9 +108,9 @@ def test_seeds_on_a_line_are_told_apart(engine):
     ("name", "engine", "settings"),
     [
         ("halfspaces", "python", {"seed": list(range(9))}),
-        ("halfspaces", "numba", {"seed": list(range(40))}),
+        ("halfspaces", "compiled", {"seed": list(range(40))}),
         ("minimax", "jax", {"seed": list(range(9))}),
-        ("halfspaces", "numba", {}),
+        ("halfspaces", "compiled", {}),
     ],
 )
 def test_groups_that_fit_into_memory_are_the_same_games(name, engine, settings):
@@ -133,7 +132,7 @@ def test_groups_that_fit_into_memory_are_the_same_games(name, engine, settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "count", "dim"), [("python", 60, 10), ("numba", 60, 10), ("numba", 160, 40)])
+@pytest.mark.parametrize(("engine", "count", "dim"), [("python", 60, 10), ("compiled", 60, 10), ("compiled", 160, 40)])
 def test_a_game_stays_within_its_memory(engine, count, dim):
     problem = bridle.problem("halfspaces", horizon=3_000, dim=dim)
     policy = bridle.policy_for("sinha2024", problem)
@@ -185,7 +184,7 @@ class Drag(NamedTuple):
         return self.shrink[3] * x - 0.01 * self.rows.sum() * feedback.df, seen + self.rows[:, 0]
 
 
-@pytest.mark.parametrize("engine", ["python", "numba", "jax"])
+@pytest.mark.parametrize("engine", ["python", "compiled", "jax"])
 @pytest.mark.parametrize("memory", [None, 3])
 def test_what_only_looks_like_a_number_for_every_run_is_none(engine, memory):
     problem = bridle.problem("halfspaces", horizon=1_100, dim=1)
@@ -244,7 +243,7 @@ def test_a_large_block_is_refused_only_where_a_limit_was_given(monkeypatch):
         bridle.play(policy, problem, seed=[0, 1, 2], memory=1_000)
 
 
-@pytest.mark.parametrize("engine", ["python", "numba", "jax"])
+@pytest.mark.parametrize("engine", ["python", "compiled", "jax"])
 def test_a_replay_in_groups_is_the_stream_of_each_run_alone(engine):
     """The adversary adapts; runs differ in parameters, starts and seeds at once."""
     problem = bridle.problem("violation-seeking", horizon=1_100, dim=3)

@@ -19,7 +19,7 @@ from helpers.interrupts import alarms
 pytestmark = pytest.mark.slow
 
 THREADS = 4
-SESSIONS = ["python", "numba"]
+SESSIONS = ["python", "compiled"]
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_compiled_rounds_are_tormented_too():
     @settings(max_examples=examples(4, 20))
     @given(st.sampled_from(["anytime", "sinha2024", "soft", "ogd"]), st.integers(1, 2), SCRIPTS)
     def torment(policy, k, script):
-        play(hostile_records.Case(policy, k, engine="numba"), script)
+        play(hostile_records.Case(policy, k, engine="compiled"), script)
 
     torment()
 

@@ -75,11 +75,11 @@ SITUATIONS = {
     "a late cost in a pool": Situation(5, observe_late_cost, late="pool", asked=3),
     "ask": Situation(5, ask, asked=1),
     "forget": Situation(5, forget, asked=2),
-    "compiled": Situation(5, observe, "numba"),
-    "compiled, a batch ends": Situation(BATCH - 1, observe, "numba"),
-    "compiled, everything is due": Situation(63, observe, "numba"),
-    "compiled, another number of constraints": Situation(5, observe_another_number, "numba"),
-    "compiled, settled": Situation(5, settle, "numba"),
+    "compiled": Situation(5, observe, "compiled"),
+    "compiled, a batch ends": Situation(BATCH - 1, observe, "compiled"),
+    "compiled, everything is due": Situation(63, observe, "compiled"),
+    "compiled, another number of constraints": Situation(5, observe_another_number, "compiled"),
+    "compiled, settled": Situation(5, settle, "compiled"),
 }
 MARKED = [pytest.param(name, marks=pytest.mark.compiles) if name.startswith("compiled") else name for name in SITUATIONS]
 POLICY = bridle.policy("anytime", bridle.Ball(DIM))

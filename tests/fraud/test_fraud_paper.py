@@ -54,7 +54,7 @@ def loop(rows: paper_model.PaperRows, start: np.ndarray, lam: float, D: float, S
     return np.array(decisions)
 
 
-@pytest.mark.parametrize("engine", ["python", "jax", "numba"])
+@pytest.mark.parametrize("engine", ["python", "jax", "compiled"])
 @pytest.mark.parametrize("variant", ["code", "text"])
 def test_the_library_plays_the_update_of_the_released_code(variant, engine):
     lambdas = [0.01, 0.3, 2.0]
@@ -200,7 +200,7 @@ def test_a_seed_is_played_once(run, small, tmp_path, monkeypatch):
     assert played == [1, 0, 0, 0]  # other rows, other results
 
 
-@pytest.mark.parametrize("engine", ["jax", "numba"])
+@pytest.mark.parametrize("engine", ["jax", "compiled"])
 def test_threads_and_one_batch_give_the_same_points(engine, monkeypatch):
     rows, lambdas = paper_model.rows_of(invented(), "code"), paper_model.lambda_grid(count=16)
     monkeypatch.setattr(runs, "cores", lambda: 2)

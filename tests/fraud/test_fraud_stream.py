@@ -39,7 +39,7 @@ def test_the_areas_are_those_of_scikit_learn(rows):
     assert measures.average_precision(fraud, scores) == pytest.approx(average_precision_score(fraud, scores))
 
 
-@pytest.mark.parametrize("engine", ["python", "jax", "numba"])
+@pytest.mark.parametrize("engine", ["python", "jax", "compiled"])
 @pytest.mark.parametrize("model", ["logistic", "network"])
 def test_scores_are_those_of_the_decisions_before_the_label(model, engine):
     rows = invented(300)
@@ -141,7 +141,7 @@ def test_without_a_library_its_variants_are_left_out_and_said_so(run, small, tmp
 def test_the_published_figures_are_those_of_the_real_stream():
     """The chosen setting, played again on all rows, has the areas that docs and results name, above every river variant's."""
     rows = stream_model.rows_of(real("creditcard"))
-    trace = stream_model.play_contestant(rows, stream_model.SETTING.contestant("chosen"), "numba")
+    trace = stream_model.play_contestant(rows, stream_model.SETTING.contestant("chosen"), "compiled")
     scores = stream_model.scores(trace, rows.fraud)
     told = json.loads(RESULT.read_text())
     auc, precision = measures.roc_auc(rows.fraud, scores), measures.average_precision(rows.fraud, scores)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,8 +10,11 @@ import numpy as np
 
 import bridle
 from bridle import policies
+from bridle.engines import machine
 from bridle.engines.codegen.python_source import PythonSource
+from bridle.engines.compiled import object_code
 from bridle.engines.round import check_compiled
+from bridle.ops import Array
 from bridle.policies.registry import record_of
 from helpers.extent import WHOLE
 from helpers.instances import make_domain
@@ -19,9 +22,18 @@ from helpers.instances import make_domain
 PLACES = ("ball", "box", "simplex", "l1", "halfspace", "cut-box", "product", "spectrahedron")
 
 
-def interpreted(source: PythonSource):
-    """The function `run` of a source as plain Python: the same loops, without a compiler."""
-    return source.interpreted()
+def run_both_ways(
+    source: PythonSource, rounds: int, count: int, given: tuple[Array, ...], shapes: Sequence[tuple[int, ...]]
+) -> list[Array]:
+    """What the function `run` of a source makes of these arrays: as plain Python, and to the bit the same as machine code."""
+    results = []
+    for run in (source.interpreted(), machine.rounds_of(object_code(source))):
+        made = tuple(np.full(shape, np.nan) for shape in shapes)
+        run(rounds, count, np.zeros(0, int), given, made)
+        results.append(made)
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two, err_msg=source.function())
+    return list(results[0])
 
 
 def compilable_game(name: str, place: str, constraints: int, rounds: int, dim: int = 5):

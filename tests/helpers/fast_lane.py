@@ -1,6 +1,6 @@
 """The fast lane, ``pytest --fast``: two cases of each test that neither compiles nor is slow; one that compiles all the same fails.
 
-A test compiles where JAX or Numba builds a program for it. It bears the mark `compiles`: by hand, or by itself where one of its
+A test compiles where JAX or LLVM builds a program for it. It bears the mark `compiles`: by hand, or by itself where one of its
 parameters is a compiling engine, and for examples in documents where their text names one. A test that compiles nothing bears the mark
 `slow` where a case takes more than a second, or all its cases take more than three. Only this process is watched: a test that starts
 another one, which compiles, must be marked by hand.
@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestItem
 
-ENGINES = ("jax", "numba")
+ENGINES = ("jax", "compiled")
 LEFT_OUT = ("compiles", "slow")
 CASES = 2
 """How many cases of a test the fast lane runs."""
 
-COMPILING_EXAMPLE = re.compile(r"\b(jax|numba|check_policy|check_learner)\b")
+COMPILING_EXAMPLE = re.compile(r"\b(jax|compiled|check_policy|check_learner)\b")
 """Words in an example's source that make it compile."""
 
 
@@ -68,11 +68,11 @@ class Guard:
 
         jax.monitoring.register_event_duration_secs_listener(heard)
 
-    def watch_numba(self) -> None:
-        """Stand before Numba's compiler; what it has stored on disk counts, too, as it need not be there."""
-        from numba.core.dispatcher import Dispatcher
+    def watch_llvm(self) -> None:
+        """Stand before LLVM, and before what it has stored on disk, as that need not be there."""
+        from bridle.engines import machine
 
-        Dispatcher.compile = self.before(Dispatcher.compile, "Numba")
+        machine.loaded = self.before(machine.loaded, "LLVM")
 
     def before(self, compile: Callable[..., Any], compiler: str) -> Callable[..., Any]:
         def guarded(*arguments: Any, **settings: Any) -> Any:
@@ -107,7 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--fast"):
         return
     guard = Guard()
-    for watch in (guard.watch_jax, guard.watch_numba):
+    for watch in (guard.watch_jax, guard.watch_llvm):
         try:
             watch()
         except ImportError:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -263,10 +262,10 @@ CHANGING = ("rate", "anytime", "soft", "sinha2024")
 
 
 def cases() -> dict[str, Callable[[], dict[str, Any]]]:
-    """Every case by its name. Compiled engines run their generated source without a compiler: BRIDLE_INTERPRET is set."""
+    """Every case by its name."""
     found: dict[str, Callable[[], dict[str, Any]]] = {}
     for name in policies.names():
-        for engine in ("python", "numba"):
+        for engine in ("python", "compiled"):
             for way in WAYS:
                 found[f"{name} {way} {engine}"] = lambda n=name, w=way, e=engine: session_case(n, w, e)  # type: ignore[misc]
             found[f"{name} play {engine}"] = lambda n=name, e=engine: play_case(n, e)  # type: ignore[misc]
@@ -277,14 +276,9 @@ def cases() -> dict[str, Callable[[], dict[str, Any]]]:
 
 def recorded(case: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What a case does now."""
-    before = os.environ.get("BRIDLE_INTERPRET")
-    os.environ["BRIDLE_INTERPRET"] = "1"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bridle.BridleWarning)
-            return dict(case())
-    finally:
-        os.environ.pop("BRIDLE_INTERPRET") if before is None else os.environ.update(BRIDLE_INTERPRET=before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bridle.BridleWarning)
+        return dict(case())
 
 
 def main() -> None:

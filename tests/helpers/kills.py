@@ -237,7 +237,7 @@ class Hasty(Durables):
 
 DURABLE: dict[str, Callable[[], Any]] = {
     "durable session": lambda: Durables("python"),
-    "compiled durable session": lambda: Durables("numba"),
+    "compiled durable session": lambda: Durables("compiled"),
 }
 """Sessions in a database."""
 
@@ -249,7 +249,7 @@ TRADES: dict[str, Callable[[], Any]] = {
     "gate, two processes": lambda: Gates(2),
     "pacer": Pacers,
     "session": lambda: Sessions("python"),
-    "compiled session": lambda: Sessions("numba"),
+    "compiled session": lambda: Sessions("compiled"),
 }
 """What can be killed, by name."""
 

@@ -80,7 +80,7 @@ def game(name: str, rounds: int, progress: Callable[[int, int], None] | None = N
     """Play a game of so many rounds in compiled code, and compare its totals with the sums of its stream, dealt again."""
     domain = bridle.Ball(DIM)
     problem = bridle.Problem(domain, StreamOpponent(Flat(float(list(STREAMS).index(name)))), constants_of(domain, lipschitz=1.0))
-    totals = bridle.play(bridle.policy("anytime", domain), problem, horizon=rounds, engine="numba", progress=progress).totals
+    totals = bridle.play(bridle.policy("anytime", domain), problem, horizon=rounds, engine="compiled", progress=progress).totals
     sums = dict.fromkeys(("cost", "cost sizes", "hard", "soft", "soft sizes", "squared"), Fraction(0))
     for block in deal_blocks(problem.adversary, 0, rounds, DIM):
         f, g = block.cost.b, block.constraints[0].b
@@ -122,7 +122,7 @@ def session_rounds(name: str, rounds: int, path: Path, chunk: int) -> Iterator[t
     stream = cycle(name)
     while True:
         begun = path.exists()
-        session = bridle.Session.load(path) if begun else bridle.Session(bridle.policy("anytime", bridle.Ball(DIM)), engine="numba")
+        session = bridle.Session.load(path) if begun else bridle.Session(bridle.policy("anytime", bridle.Ball(DIM)), engine="compiled")
         done = session.rounds
         if done:
             yield done, session_drift(name, stream, session)

@@ -8,12 +8,15 @@ from jax import numpy as jnp
 
 RNG = np.random.default_rng(0)
 A, B, x, row = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 4)), RNG.normal(size=3), RNG.normal(size=6)
+LONG = 3.0 * np.random.default_rng(1).normal(size=100)
 
 OPERATIONS = [
     lambda: (jnp.asarray(A) @ jnp.asarray(x), jnp.asarray(x) @ jnp.asarray(B)),
     lambda: jnp.einsum("ij,kj->ik", A, A),
     lambda: jnp.einsum("bij,bjk->bik", A.reshape(2, 2, 3), B.reshape(2, 3, 2)),
     lambda: (jnp.sort(jnp.asarray(row)), jnp.argsort(jnp.asarray(row)), jnp.sort(jnp.asarray(A), axis=-1)),
+    lambda: (jnp.sort(LONG), jnp.argsort(np.round(LONG)), jax.lax.sort((np.round(LONG), jnp.arange(100.0)), num_keys=1)),
+    lambda: jnp.linalg.eigvalsh(LONG.reshape(10, 10)),
     lambda: (jnp.cumsum(jnp.asarray(A), axis=0), jnp.cumsum(jnp.asarray(row)[::-1]), jax.lax.cumsum(jnp.asarray(row), reverse=True)),
     lambda: (jnp.argmax(jnp.asarray(A), axis=0), jnp.argmin(jnp.asarray(A), axis=1), jnp.argmax(jnp.asarray(row))),
     lambda: jnp.take_along_axis(jnp.asarray(A), jnp.argmax(jnp.asarray(A), axis=1)[:, None], axis=1),

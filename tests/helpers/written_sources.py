@@ -1,21 +1,22 @@
-"""What the numba engine writes, caught on its way to the compiler."""
+"""What the compiled engine writes, caught before it runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from bridle.engines import numba as engine
 from bridle.engines.codegen.python_source import PythonSource
 
 
 def catch_sources(monkeypatch: pytest.MonkeyPatch) -> list[PythonSource]:
     """A list that every source written from now on is added to; it runs without the compiler."""
     sources: list[PythonSource] = []
+    interpreted = PythonSource.interpreted
 
-    def load(source: PythonSource):
+    def caught(source: PythonSource):
         sources.append(source)
-        return source.interpreted()
+        return interpreted(source)
 
-    monkeypatch.setattr(engine, "_load", load)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setattr(PythonSource, "interpreted", caught)
+    monkeypatch.setattr("bridle.engines.compiled._COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     return sources

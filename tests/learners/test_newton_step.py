@@ -270,7 +270,7 @@ def test_gradient_steps_are_as_many_as_acceleration_needs(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.compiles
-@pytest.mark.parametrize("engine", ["jax", "numba"])
+@pytest.mark.parametrize("engine", ["jax", "compiled"])
 def test_compiled_steps_are_the_python_ones(engine):
     problem = bridle.problem("halfspaces", horizon=200, dim=3, domain="simplex", modulus=2.0)
     policy = bridle.policy_for("ons", problem)

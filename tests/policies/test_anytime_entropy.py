@@ -207,11 +207,11 @@ def test_it_keeps_the_contract(groups, k):
 @pytest.mark.slow
 @pytest.mark.compiles
 def test_the_loops_that_are_compiled_decide_alike(monkeypatch):
-    """As Python, line by line: what numba would take a quarter of a minute to compile."""
+    """As Python, line by line: the generated source."""
     monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     problem = bridle.problem("halfspaces", horizon=20, dim=4, domain="simplex", constraints=2)
     policy = bridle.policy("anytime-entropy", problem.domain, cuts=3)
-    ends = [bridle.play(policy, problem, engine=engine, keep="decisions").decisions for engine in ("python", "numba")]
+    ends = [bridle.play(policy, problem, engine=engine, keep="decisions").decisions for engine in ("python", "compiled")]
     np.testing.assert_allclose(ends[1], ends[0], rtol=0.0, atol=1e-9)
 
 

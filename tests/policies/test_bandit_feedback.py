@@ -277,8 +277,8 @@ def test_every_engine_draws_and_charges_alike(name, monkeypatch):
     alone = [bridle.play(bridle.policy_for(name, problem, seed=seed), problem) for seed in range(3)]
     policy = bridle.policy_for(name, problem, seed=[0, 1, 2])
     traces = [bridle.play(policy, problem, engine=engine) for engine in ("python", "jax")]
-    monkeypatch.setenv("BRIDLE_INTERPRET", "1")  # what numba would compile, as it stands
-    traces.append(bridle.play(policy, problem, engine="numba"))
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")  # the generated source, as it stands
+    traces.append(bridle.play(policy, problem, engine="compiled"))
     for trace in traces:
         for field in ("cost", "hard", "soft", "squared", "worst", "interval"):
             one_by_one = np.array([getattr(each.totals, field) for each in alone])
@@ -402,7 +402,7 @@ def test_nothing_else_tries_points(tmp_path):
     assert other.ask(points=1).x.shape == (2,)
     policy = bridle.policy("bandit2", bridle.Ball(2), horizon=50, lipschitz=1.0)
     with pytest.raises(InputError, match="engine must be 'python' in a session of policy bandit2"):
-        bridle.Session(policy, engine="numba")
+        bridle.Session(policy, engine="compiled")
     with bridle.Session.open(f"sqlite:///{tmp_path}/s.db", "a", policy=bridle.policy("anytime", bridle.Ball(2))) as durable:
         with pytest.raises(InputError, match="points must be 1 for policy anytime, which plays its decision, not 2"):
             durable.ask(points=2)

@@ -339,11 +339,11 @@ def test_it_keeps_the_contract_of_a_policy():
 @pytest.mark.slow
 @pytest.mark.compiles
 def test_memories_in_compiled_loops_decide_alike(monkeypatch):
-    """As Python, line by line: what numba would take half a minute to compile."""
+    """As Python, line by line: the generated source."""
     monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     problem = bridle.problem("halfspaces", horizon=40, dim=2)
     policy = bridle.policy("anytime", problem.domain, window="auto", cuts=2)
-    ends = [bridle.play(policy, problem, engine=engine, keep="decisions").decisions for engine in ("python", "numba")]
+    ends = [bridle.play(policy, problem, engine=engine, keep="decisions").decisions for engine in ("python", "compiled")]
     np.testing.assert_allclose(ends[1], ends[0], rtol=0.0, atol=1e-11)
 
 

@@ -21,7 +21,6 @@ OF_OTHER_THINGS = {
     "O_NONBLOCK": "the operating system",
     "advance_many": "an engine's module",
     "adversary": "a problem, or why there is none",
-    "compile": "a function that numba has made",
     "counted": "an exception that leaves a session",
     "detach": "a tensor of PyTorch",
     "dtype": "an array",

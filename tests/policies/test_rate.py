@@ -492,6 +492,6 @@ def test_what_cannot_be_used_is_refused(settings, message):
 def test_compiled_it_is_the_same():
     problem = bridle.problem("halfspaces", 300, 0, domain=bridle.Box([-0.5], [1.0]))
     policy = bridle.policy_for("rate", problem, safe=[0.0])
-    python, compiled = (bridle.play(policy, problem, engine=engine, keep="decisions") for engine in ("python", "numba"))
+    python, compiled = (bridle.play(policy, problem, engine=engine, keep="decisions") for engine in ("python", "compiled"))
     assert np.asarray(compiled.decisions) == pytest.approx(np.asarray(python.decisions), abs=1e-12)
     assert compiled.state.level.violated == python.state.level.violated

@@ -117,7 +117,7 @@ def test_an_engine_is_handed_one_block_at_a_time(monkeypatch):
         return advance(run, rounds, collect)
 
     monkeypatch.setattr("bridle.engines.python.advance", spy)
-    bridle.play(policy(n), problem(n), horizon=n)
+    bridle.play(policy(n), problem(n), horizon=n, engine="python")
     assert seen == [(0, BLOCK)] * 3
 
 
@@ -214,6 +214,6 @@ def test_a_replay_of_too_few_rounds_is_refused_and_not_read_past_its_end():
     rng = np.random.default_rng(0)
     table = Round(AffineFunction(rng.standard_normal((10, 2)), np.zeros(10)), (AffineFunction(rng.standard_normal((10, 2)), np.zeros(10)),))
     problem = bridle.Problem(bridle.Ball(2), Short(table), {"constraints": 1})
-    for engine in ("python", "jax", "numba"):
+    for engine in ("python", "jax", "compiled"):
         with pytest.raises(bridle.InputError, match=r"replay\(0, \d+\) must give \d+ rounds; cost\.a has 10"):
             bridle.play(bridle.policy("anytime", problem.domain), problem, horizon=3000, engine=engine)

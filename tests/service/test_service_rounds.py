@@ -90,7 +90,7 @@ def test_a_decision_with_a_key_is_that_of_the_round_it_was_asked_in(client, name
     assert "other numbers" in post(client, name, "decide", {"key": "monday", "known": {"A": [[1.0, 0.0]], "b": [0.5]}}, 409)["error"]
 
 
-@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("engine", ["python", "compiled"])
 def test_plain_batches_are_what_single_rounds_are(client, name, engine):
     create(client, name, engine=engine)
     create(client, f"{name}-single", engine=engine)
@@ -120,7 +120,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("engine", ["python", "compiled"])
 @pytest.mark.parametrize("offset", [0.0, 0.25])
 def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_path, engine, offset):
     """The same bytes in the journal, the same decisions and the same sentences as rounds that are observed one by one in Python."""

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 import bridle
 from bridle import ops, policies, records
 from bridle.core import Unavailable
-from bridle.engines import numba as engine
 from bridle.session.compiled_round import CompiledRound
-from helpers.compiled_games import compilable_game, interpreted
+from helpers.compiled_games import compilable_game
 from helpers.sessions import BAD_NUMBERS, GOOD_RECORD, STRANGE_NUMBERS, assert_identical, make_policy, play_random_stream, snapshot
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
@@ -32,8 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # 
 @pytest.fixture
 def plain(monkeypatch):
     """The engine without its compiler: what it writes is run as it stands."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
 @pytest.fixture
@@ -53,7 +51,7 @@ def steps(monkeypatch) -> list[bool]:
 
 
 def pair(policy: Any, **more: Any) -> tuple[bridle.Session, bridle.Session]:
-    return bridle.Session(policy, **more), bridle.Session(policy, engine="numba", **more)
+    return bridle.Session(policy, **more), bridle.Session(policy, engine="compiled", **more)
 
 
 def alike(one: bridle.Session, two: bridle.Session, tolerance: float = 1e-12) -> None:
@@ -156,7 +154,7 @@ def test_a_contradiction_is_found_in_the_same_round():
 def test_history_is_told_the_same():
     entries: tuple[list[dict[str, Any]], ...] = ([], [])
     one = bridle.Session(make_policy(), history=entries[0].append)
-    two = bridle.Session(make_policy(), history=entries[1].append, engine="numba")
+    two = bridle.Session(make_policy(), history=entries[1].append, engine="compiled")
     drive((one, two), 20)
     for a, b in zip(*entries, strict=True):
         assert a.keys() == b.keys()
@@ -167,7 +165,7 @@ def test_history_is_told_the_same():
 @pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_totals_are_current_between_rounds_and_belong_to_the_caller():
-    session = bridle.Session(make_policy(), engine="numba")
+    session = bridle.Session(make_policy(), engine="compiled")
     for t in range(1, 4):
         session.observe(f=0.25, df=np.ones(3), g=0.5, dg=np.ones(3))
         assert (session.rounds, session.cost, session.ccv) == (t, 0.25 * t, 0.5 * t)
@@ -245,12 +243,12 @@ def test_a_number_that_stops_being_finite_is_left_to_python(broken, steps):
 @pytest.mark.compiles
 @pytest.mark.parametrize("certify", [True, False])
 def test_a_compiled_session_resumes_bit_for_bit(certify, tmp_path, steps):
-    whole, half = (bridle.Session(make_policy(), engine="numba", certify=certify) for _ in range(2))
+    whole, half = (bridle.Session(make_policy(), engine="compiled", certify=certify) for _ in range(2))
     play_random_stream(whole, 40)
     play_random_stream(half, 17)
     half.save(tmp_path / "a.npz")
     half = bridle.Session.load(tmp_path / "a.npz")
-    assert half.engine == "numba"
+    assert half.engine == "compiled"
     play_random_stream(half, 23, start=17)
     assert_identical(snapshot(whole), snapshot(half))
     assert len(steps) == 80
@@ -322,7 +320,7 @@ def test_any_order_of_calls_gives_the_same(tmp_path_factory, actions, name):
 @pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 def test_rounds_with_another_number_of_constraints_are_played_in_python(steps):
-    session = bridle.Session(make_policy(), engine="numba")
+    session = bridle.Session(make_policy(), engine="compiled")
     for k in (1, 2, 1, 1):
         session.observe(0.1, np.ones(3), np.full(k, 0.5), np.ones((k, 3)))
     assert session.violations.tolist() == [2.0, 0.5]
@@ -335,7 +333,7 @@ def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_
     session = bridle.Session(make_policy())
     session.observe(0.1, np.ones(3), np.full(3, 0.5), np.ones((3, 3)))
     session.save(tmp_path / "a.npz")
-    session = bridle.Session.load(tmp_path / "a.npz", engine="numba")
+    session = bridle.Session.load(tmp_path / "a.npz", engine="compiled")
     for k in (2, 1, 3):
         session.observe(0.1, np.ones(3), np.full(k, 0.5), np.ones((k, 3)))
     assert session.violations.tolist() == [2.0, 1.5, 1.0]
@@ -346,13 +344,13 @@ def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
 def test_a_copy_goes_its_own_way(again):
-    session = bridle.Session(make_policy(), engine="numba")
+    session = bridle.Session(make_policy(), engine="compiled")
     play_random_stream(session, 10)
     other = again(session)
     assert_identical(snapshot(session), snapshot(other))
     play_random_stream(other, 5, seed=1)
     play_random_stream(session, 5, start=10)
-    whole = bridle.Session(make_policy(), engine="numba")
+    whole = bridle.Session(make_policy(), engine="compiled")
     play_random_stream(whole, 15)
     assert_identical(snapshot(session), snapshot(whole))
     assert (session.decide() != other.decide()).any()
@@ -361,15 +359,18 @@ def test_a_copy_goes_its_own_way(again):
 # --- what cannot be compiled ------------------------------------------------------------------------------------------------------------
 
 
-def test_without_numba_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "bridle.engines.numba")
-    with pytest.raises(Unavailable, match=r"engine 'numba' needs the package numba: pip install 'bridle-oco\[numba\]'"):
-        bridle.Session(make_policy(), engine="numba")
+@pytest.mark.parametrize("package", ["llvmlite", "jax"])
+def test_without_a_compiler_the_error_says_what_to_install(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in ("machine", "compiled"):
+        monkeypatch.setattr(bridle.engines, name, None)  # and back again, whatever is imported meanwhile
+        monkeypatch.delitem(sys.modules, f"bridle.engines.{name}")
+    with pytest.raises(Unavailable, match=rf"engine 'compiled' needs the package {package}: pip install 'bridle-oco\[compiled\]'"):
+        bridle.Session(make_policy(), engine="compiled")
     importlib.invalidate_caches()
 
 
-@pytest.mark.parametrize(("name", "message"), [("jax", "unknown engine 'jax'; known: numba, python"), (3, "unknown engine 3")])
+@pytest.mark.parametrize(("name", "message"), [("jax", "unknown engine 'jax'; known: compiled, python"), (3, "unknown engine 3")])
 def test_engines_that_play_no_single_rounds(name, message):
     with pytest.raises(bridle.InputError, match=message):
         bridle.Session(make_policy(), engine=name)
@@ -378,7 +379,7 @@ def test_engines_that_play_no_single_rounds(name, message):
 def test_a_policy_that_calls_a_solver_is_refused_at_once():
     polyhedron = bridle.Polyhedron(np.vstack([np.eye(3), -np.eye(3), np.ones((1, 3))]), np.ones(7))
     with pytest.raises(bridle.InputError, match="runs on engine 'python' only"):
-        bridle.Session(make_policy(domain=polyhedron), engine="numba")
+        bridle.Session(make_policy(domain=polyhedron), engine="compiled")
 
 
 class Opaque(NamedTuple):
@@ -404,7 +405,7 @@ class Growing(Opaque):
 
 @pytest.mark.parametrize(("record", "reason"), [(Opaque(), "traced array"), (Growing(), "changes the shape")])
 def test_a_policy_that_cannot_be_traced_is_one_clear_error(record, reason):
-    session = bridle.Session(record, x1=np.zeros(2), domain=bridle.Ball(2), engine="numba")
+    session = bridle.Session(record, x1=np.zeros(2), domain=bridle.Ball(2), engine="compiled")
     with pytest.raises(bridle.InputError, match=rf"^the policy cannot be compiled \(.*{reason}.*\); use engine 'python'$"):
         session.observe(0.1, np.ones(2), 0.1, np.ones(2))
     assert session.rounds == 0
@@ -436,7 +437,7 @@ def calls_a_round(session: bridle.Session, rounds: int = 256) -> float:
 
 @pytest.mark.parametrize(
     ("engine", "certify", "most"),
-    [("numba", False, 15), ("numba", True, 18), ("python", False, 180), ("python", True, 200)],
+    [("compiled", False, 15), ("compiled", True, 18), ("python", False, 180), ("python", True, 200)],
 )
 def test_a_round_calls_few_functions(engine, certify, most):
     policy = bridle.policy("sinha2024", bridle.Ball(30), horizon=10_000, lipschitz=1.0)
@@ -445,7 +446,7 @@ def test_a_round_calls_few_functions(engine, certify, most):
 
 
 HEAVY = (
-    "scipy", "jax", "numba", "matplotlib", "plotly", "pyarrow", "pandas", "torch", "sklearn", "river", "joblib", "distributed", "dask",
+    "scipy", "jax", "llvmlite", "matplotlib", "plotly", "pyarrow", "pandas", "torch", "sklearn", "river", "joblib", "distributed", "dask",
     "cvxpy", "osqp", "daqp", "selenium", "rich", "typer", "asyncio", "multiprocessing", "http", "ssl",
 )  # fmt: skip
 

@@ -192,7 +192,7 @@ def test_a_saved_session_knows_what_its_costs_were(label, tmp_path):
 @pytest.mark.compiles
 def test_compiled_sessions_know_what_their_costs_were(label):
     sessions = [
-        varied(bridle.Session(policy_for(label, bridle.Ball(2), 2.0, 4.0, 200), engine=engine), 60) for engine in ("python", "numba")
+        varied(bridle.Session(policy_for(label, bridle.Ball(2), 2.0, 4.0, 200), engine=engine), 60) for engine in ("python", "compiled")
     ]
     plain, fast = sessions
     assert fast.decide() == pytest.approx(plain.decide(), rel=1e-9, abs=1e-12)

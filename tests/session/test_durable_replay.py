@@ -58,7 +58,7 @@ def test_rebuilt_after_every_event_it_is_the_session_that_never_was(case, tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
-@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("engine", ["python", "compiled"])
 @pytest.mark.parametrize("name", ["anytime", "soft"])
 def test_long_runs_that_are_resumed_are_those_that_went_on(name, engine, tmp_path):
     policy = bridle.policy(name, bridle.Ball(3))
@@ -85,8 +85,8 @@ def test_long_runs_that_are_resumed_are_those_that_went_on(name, engine, tmp_pat
 def test_compiled_rounds_among_late_ones_are_replayed(tmp_path):
     """Compiled, played in Python because a round waits, compiled again, of another number of constraints; warmed up before."""
     policy = bridle.policy("anytime", bridle.Ball(3))
-    plain = bridle.Session(policy, engine="numba")
-    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, engine="numba", snapshot_every=40)
+    plain = bridle.Session(policy, engine="compiled")
+    session = bridle.Session.open(url_of(tmp_path), "run", policy=policy, engine="compiled", snapshot_every=40)
     for each in (plain, session):
         each.warm_up(2)
         ticket = each.ask()
@@ -230,7 +230,7 @@ def test_a_policy_that_is_not_registered_is_given_again(tmp_path):
         ({"policy": ("soft", {})}, "policy must be anytime, as session 'run' was made with, not soft"),
         ({"policy": ("anytime", {"window": 50})}, "window must be None, as session 'run' was made with, not 50"),
         ({"domain": bridle.Ball(2, radius=2.0)}, r"domain must be BallSet \(.*radius 1.0.*\), as session 'run' was made with, not BallSet"),
-        ({"engine": "numba"}, "engine must be python, as session 'run' was made with, not numba"),
+        ({"engine": "compiled"}, "engine must be python, as session 'run' was made with, not compiled"),
         ({"names": ["a"]}, "names must be None, as session 'run' was made with"),
         ({"x1": [0.5, 0.0]}, "x1 must be "),
         ({"gates": {"budget": bridle.Gate(1.0)}}, r"gates\['budget'\] must be None, as session 'run' was made with"),

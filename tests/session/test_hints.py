@@ -58,7 +58,7 @@ def test_a_step_and_a_ticket_take_hints_too():
     assert two.rounds == 2
 
 
-@pytest.mark.parametrize("engine", ["python", pytest.param("numba", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("engine", ["python", pytest.param("compiled", marks=pytest.mark.compiles)])
 def test_a_session_with_hints_resumes_bit_for_bit(engine, tmp_path):
     made = policy(halfspace=engine == "python")  # fewer lines to compile
     whole = drive(bridle.Session(made, engine=engine), 0, 24)

@@ -16,10 +16,8 @@ import pytest
 
 import bridle
 from bridle import records
-from bridle.engines import numba as engine
 from bridle.session.compiled_round import CompiledRound
 from bridle.session.late_feedback import round_of
-from helpers.compiled_games import interpreted
 from helpers.interrupts import alarms, interrupted_everywhere
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
@@ -30,8 +28,7 @@ Call = Callable[[bridle.Session], object]
 @pytest.fixture
 def plain(monkeypatch):
     """The engine without its compiler: what it writes is run as it stands, and counts as one step."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
 
 
 def record(t: int, k: int = 1, d: int = 2) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def check(
 
 
 def played(rounds: int, k: int = 1, name: str = "anytime", **more: Any) -> bridle.Session:
-    """A session after so many rounds; with the numba engine the last of them are still in the compiled round's memory."""
+    """A session after so many rounds; with the compiled engine the last of them are still in the compiled round's memory."""
     settings = {"horizon": 50, "lipschitz": 1.0} if name == "sinha2024" else {}
     session = bridle.Session(bridle.policy(name, bridle.Ball(2), **settings), **more)
     for t in range(1, rounds + 1):
@@ -156,7 +153,7 @@ def test_a_round_with_a_look_is_counted_or_not(t, k, name, every):
     ("t", "k", "name", "steps"), [(5, 1, "anytime", 400), (32, 1, "anytime", 80_000), (8, 3, "anytime", 4000), (51, 1, "sinha2024", 4000)]
 )
 def test_a_compiled_round_is_counted_or_not(t, k, name, steps, part):
-    make = prepared(played(t - 3, k, name, engine="numba"), observe(t - 2, k), observe(t - 1, k))
+    make = prepared(played(t - 3, k, name, engine="compiled"), observe(t - 2, k), observe(t - 1, k))
     assert make()._live is not None
     missed, counted = check(make, observe(t, k), several(t + 1, t + 40, k), every=max(1, steps // part))
     assert missed >= 1
@@ -167,7 +164,7 @@ def test_a_compiled_round_is_counted_or_not(t, k, name, steps, part):
 @pytest.mark.compiles
 @pytest.mark.parametrize("k", [1, 3])
 def test_rounds_that_are_really_compiled_are_counted_or_not(k):
-    make = prepared(played(62, k, engine="numba"), observe(63, k))
+    make = prepared(played(62, k, engine="compiled"), observe(63, k))
     missed, counted = check(make, observe(64, k), several(65, 110, k), every=41)
     assert missed >= 1
     assert counted > 50
@@ -175,7 +172,7 @@ def test_rounds_that_are_really_compiled_are_counted_or_not(k):
 
 @pytest.mark.usefixtures("plain")
 def test_between_compiled_rounds_and_others():
-    session = played(20, 1, engine="numba")
+    session = played(20, 1, engine="compiled")
     first = prepared(session)  # nothing is compiled yet in a copy
     check(first, observe(21), several(22, 60), every=503)
     taking_over = prepared(session, observe(21))
@@ -219,7 +216,7 @@ def test_a_step_is_counted_or_not():
     check(prepared(played(4)), step, several(6, 40), every=31)
 
 
-@pytest.mark.parametrize("engine_name", ["python", "numba"])
+@pytest.mark.parametrize("engine_name", ["python", "compiled"])
 @pytest.mark.usefixtures("plain")
 def test_an_exception_of_history_says_that_the_round_was_counted(engine_name):
     def refuse(entry: Any) -> None:
@@ -236,7 +233,7 @@ def test_an_exception_of_history_says_that_the_round_was_counted(engine_name):
     assert different(everything(session), everything(quiet)) == []
 
 
-@pytest.mark.parametrize("engine_name", ["python", "numba"])
+@pytest.mark.parametrize("engine_name", ["python", "compiled"])
 @pytest.mark.usefixtures("plain")
 def test_an_alarm_made_an_error_says_that_the_round_was_counted(engine_name):
     session, told = bridle.Session(bridle.policy("sinha2024", bridle.Ball(2), horizon=50, lipschitz=0.1), engine=engine_name), []
@@ -308,7 +305,7 @@ def test_a_look_that_always_fails_stops_nobody_for_long(monkeypatch):
 
 def out_of_step(rounds: int) -> bridle.Session:
     """A session on compiled rounds whose first round had another number of constraints, so that batches end between two looks."""
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="numba")
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled")
     session.observe(**record(1), ticket=session.ask())
     for t in range(2, rounds + 1):
         session.observe(**record(t, 2))
@@ -350,7 +347,7 @@ PATIENCE = 200
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine_name", ["python", pytest.param("numba", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("engine_name", ["python", pytest.param("compiled", marks=pytest.mark.compiles)])
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
 def test_signals_at_random_leave_no_half_round(engine_name, tmp_path):
     """A tight loop is interrupted again and again; whoever trusts what the exception says ends up where nobody was interrupted.

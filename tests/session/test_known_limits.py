@@ -293,7 +293,7 @@ def test_without_a_solver_for_programs_the_answer_is_the_same(monkeypatch):
 
 @pytest.mark.compiles
 def test_compiled_rounds_keep_what_is_known():
-    sessions = [bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=2)), engine=engine) for engine in ("python", "numba")]
+    sessions = [bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=2)), engine=engine) for engine in ("python", "compiled")]
     for session in sessions:
         rng = np.random.default_rng(6)
         for t in range(60):

@@ -58,14 +58,14 @@ def test_compiled_rounds_learn_it_too(expected, tmp_path):
         session.save(tmp_path / "saved.npz")
         return bridle.Session.load(tmp_path / "saved.npz")
 
-    session = bridle.Session(bridle.policy("soft", BALL, noise=0.1), engine="numba", certify=False)
+    session = bridle.Session(bridle.policy("soft", BALL, noise=0.1), engine="compiled", certify=False)
     decisions, session = played(session, blank=3, again=by_file)  # the round is compiled for one constraint, then for three
     np.testing.assert_allclose(decisions, expected[3], rtol=0, atol=1e-12)
     with pytest.raises(InputError, match="g must hold 3 constraint values, not 2"):
         session.observe(**next(records(1, 2)))
     session.observe(f=0.1, df=np.ones(3))  # without constraints
     assert session.rounds == 81
-    session = bridle.Session(bridle.policy("soft", BALL, noise=0.1), engine="numba", certify=False)
+    session = bridle.Session(bridle.policy("soft", BALL, noise=0.1), engine="compiled", certify=False)
     session.warm_up(constraints=1)  # what is said there does not bind the stream
     decisions, session = played(session)
     np.testing.assert_allclose(decisions, expected[0], rtol=0, atol=1e-12)

@@ -116,7 +116,7 @@ def test_a_wrong_number_of_names_is_one_error_as_soon_as_it_is_known():
 
 @pytest.mark.compiles
 def test_compiled_rounds_keep_the_names_and_the_number():
-    session = bridle.Session(bridle.policy("anytime", BALL), names=NAMES, engine="numba")
+    session = bridle.Session(bridle.policy("anytime", BALL), names=NAMES, engine="compiled")
     for _ in range(5):
         x = session.decide()
         session.observe(f=float(x[0]), df=np.array([1.0, 0.0]), g=x + 0.1, dg=np.eye(2))

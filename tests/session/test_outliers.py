@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.engines import numba as engine
-from helpers.compiled_games import interpreted
 from helpers.sessions import assert_identical, snapshot
 
 GOOD: dict[str, Any] = {"f": 0.5, "df": np.array([0.3, -0.2]), "g": np.array([-0.1]), "dg": np.array([[0.1, 0.4]])}
 
 
-@pytest.fixture(params=["python", "numba"])
+@pytest.fixture(params=["python", "compiled"])
 def engine_name(request, monkeypatch) -> str:
     """Both engines; the compiled one without its compiler."""
-    monkeypatch.setattr(engine, "_load", interpreted)
-    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_INTERPRET", "1")
     return str(request.param)
 
 
@@ -87,7 +84,7 @@ def test_the_first_record_says_how_many_constraints_are_usual():
         bridle.Session(bridle.policy("anytime", bridle.Ball(2)), most_constraints=0)
 
 
-@pytest.mark.parametrize("engine", ["python", pytest.param("numba", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("engine", ["python", pytest.param("compiled", marks=pytest.mark.compiles)])
 @pytest.mark.parametrize(
     ("part", "what"), [("df", "a gradient of a cost"), ("dg", "a gradient of a constraint"), ("g", "a constraint value")]
 )

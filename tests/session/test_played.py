@@ -192,7 +192,7 @@ def test_rounds_that_wait_may_have_been_played_otherwise():
 
 @pytest.mark.compiles
 def test_compiled_rounds_are_charged_alike():
-    sessions = [bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=2)), engine=engine) for engine in ("python", "numba")]
+    sessions = [bridle.Session(bridle.policy("adagrad", bridle.Box(-1.0, 1.0, dim=2)), engine=engine) for engine in ("python", "compiled")]
     for session in sessions:
         for p, q, level, rng in rounds(2, 100):
             y = override(session.decide(), rng)

@@ -130,7 +130,7 @@ def test_what_was_decided_does_not_count_where_it_was_not_played():
 def test_compiled_sessions_count_what_was_played():
     """Rounds with overrides are played in Python, the others compiled: decisions and counts are those of Python alone."""
     policy = bridle.policy("rate", bridle.Box(0.0, 40.0, dim=1), at_most=0.2, safe=[40.0], rules=2)
-    sessions = [bridle.Session(policy, engine=engine) for engine in ("python", "numba")]
+    sessions = [bridle.Session(policy, engine=engine) for engine in ("python", "compiled")]
     violated = 0
     for session in sessions:
         rng, violated = np.random.default_rng(3), 0

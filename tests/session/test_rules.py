@@ -276,7 +276,7 @@ def test_rounds_that_wait_keep_their_own_maps(tmp_path):
 
 @pytest.mark.compiles
 def test_compiled_rounds_of_mixtures_agree_with_python():
-    sessions = [bridle.Session(bridle.policy("adagrad", bridle.Box(0.0, 1.0, dim=2), rules=5), engine=e) for e in ("python", "numba")]
+    sessions = [bridle.Session(bridle.policy("adagrad", bridle.Box(0.0, 1.0, dim=2), rules=5), engine=e) for e in ("python", "compiled")]
     for session in sessions:
         drive(session, 21, 150)
     one, other = (session.certificate() for session in sessions)

@@ -266,7 +266,7 @@ def test_a_proof_is_told_at_once_and_then_made_smaller():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("engine", ["python", "compiled"])
 def test_a_search_is_saved_and_goes_on_bit_for_bit(engine, tmp_path):
     """Saved and loaded after every round, while a proof is looked for and while it is made smaller."""
     domain, turn, rounds = bridle.Ball(20), 60, range(1, 140)
@@ -368,10 +368,10 @@ def test_certificates_do_not_advance_a_search():
 # --- warming up -----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["python", "numba"])
+@pytest.mark.parametrize("engine", ["python", "compiled"])
 @pytest.mark.parametrize("kind", ["ball", "polyhedron"])
 def test_warming_up_changes_nothing(engine, kind, tmp_path):
-    if engine == "numba" and kind == "polyhedron":
+    if engine == "compiled" and kind == "polyhedron":
         kind = "cut"  # one that compiles
     runs = []
     for warm in (False, True):
@@ -438,7 +438,7 @@ def test_a_policy_made_for_two_constraints_is_not_warmed_up_for_three():
 
 @pytest.mark.compiles
 def test_a_compiled_round_must_be_told_how_many_constraints_it_has():
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="numba")
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled")
     with pytest.raises(bridle.InputError, match="constraints must be given"):
         session.warm_up()
     session.warm_up(2)
@@ -454,7 +454,7 @@ def test_a_compiled_round_must_be_told_how_many_constraints_it_has():
 def test_the_first_round_decides_whatever_was_said_before():
     decisions = []
     for told in (None, 1, 2):
-        session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="numba")
+        session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled")
         if told is not None:
             session.warm_up(told)
         for t in range(20):

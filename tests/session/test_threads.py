@@ -17,7 +17,7 @@ import bridle
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
 RECORD: dict[str, Any] = {"f": 1.0, "df": np.array([1.0, 0.0]), "g": 0.25, "dg": np.array([0.0, 1.0])}
-ENGINES = ["python", pytest.param("numba", marks=[pytest.mark.compiles, pytest.mark.slow])]
+ENGINES = ["python", pytest.param("compiled", marks=[pytest.mark.compiles, pytest.mark.slow])]
 
 
 @pytest.fixture

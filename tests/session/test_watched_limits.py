@@ -69,7 +69,7 @@ def test_it_is_the_same_in_pieces(tmp_path):
 @pytest.mark.compiles
 @pytest.mark.slow
 def test_it_is_the_same_where_rounds_are_compiled():
-    session = bridle.Session(bridle.policy("neely2017", BOX, horizon=10_000, **SLOW), x1=[0.0], engine="numba")
+    session = bridle.Session(bridle.policy("neely2017", BOX, horizon=10_000, **SLOW), x1=[0.0], engine="compiled")
     heard, _ = run(session, 400, short)
     assert [(alarm.round, alarm.since) for alarm in heard] == [(320, 64)]
 

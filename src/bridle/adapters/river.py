@@ -235,7 +235,7 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
     group
         The name of the feature that says a row's group, where a limit is about groups; it is not a feature of the model then.
     engine
-        "python", or "numba", which compiles what learns from a row: several times faster, the same weights up to rounding, and seconds
+        "python", or "compiled", which compiles what learns from a row: several times faster, the same weights up to rounding, and seconds
         before
         the first row.
     period
@@ -419,7 +419,7 @@ class ConstrainedRegressor(NamedFeatures, base.Regressor):
     scale
         False takes features as they are.
     engine
-        "python", or "numba", which compiles what learns from a row.
+        "python", or "compiled", which compiles what learns from a row.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from bridle import engines, ops, records, validate
+from bridle import engines, ops, records
 from bridle.adapters.scaling import RunningScale
 from bridle.core import Feedback, InputError
 from bridle.engines import check_name
@@ -20,7 +20,7 @@ from bridle.ops import Array, Scalar
 from bridle.problems.recorded import Dealt
 from bridle.session.feedback import LARGEST
 
-ENGINES_OF_ROWS = ("python", "numba")
+ENGINES_OF_ROWS = ("python", "compiled")
 """What can learn from one row at a time."""
 
 
@@ -142,10 +142,10 @@ class RowModel(Generic[H, W]):
     """
 
     def __init__(self, features: int, plan: Any, engine: str = "python") -> None:
-        validate.one_of("engine", engine, ENGINES_OF_ROWS)
+        engine = check_name(engine, ENGINES_OF_ROWS)
         self.plan, self.features, self.engine = plan, features, engine
         self.rules, start = plan.made(features)
-        if engine == "numba":
+        if engine == "compiled":
             check_compiled(numbers_of(self.rules))
             require_compiler()  # if it is missing, now is the time to say so
         self._held: H = start
@@ -180,7 +180,7 @@ class RowModel(Generic[H, W]):
 
     def take(self, row: W) -> None:
         """One round: learn from one row."""
-        if self.engine == "numba" and self.features and self._fast(row).learn(self._held, row):
+        if self.engine == "compiled" and self.features and self._fast(row).learn(self._held, row):
             return
         try:
             self._held = learn(self.rules, self.held, row)
@@ -200,7 +200,7 @@ class RowModel(Generic[H, W]):
 
     def take_many(self, rows: W, engine: str = "python") -> None:
         """As many rounds as there are rows (every part of them has a leading axis), one after the other, on this engine."""
-        check_name(engine)
+        engine = check_name(engine)
         demand_sizes(rows.features)
         player = RowPlayer(self.rules if engine == "python" else numbers_of(self.rules))
         state, count, length = self.held, len(rows.features), block_length(self.features + 1)

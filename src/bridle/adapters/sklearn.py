@@ -141,7 +141,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         The place of the limit on a rate that is kept where not all of them can be had.
     max_iter : int, default 1
         How often `fit` goes over the rows, in their order, 1 or above.
-    engine : {"python", "jax", "numba"}, default "python"
+    engine : {"python", "jax", "compiled"}, default "python"
         What computes it; the compiled ones are for many rows.
 
     Examples
@@ -375,7 +375,7 @@ class ConstrainedRegressor(RegressorMixin, LimitsAsParameters):
         False takes features as they are. Default: True.
     max_iter : int, default 1
         How often `fit` goes over the rows, in their order, 1 or above.
-    engine : {"python", "jax", "numba"}, default "python"
+    engine : {"python", "jax", "compiled"}, default "python"
         What computes it; the compiled ones are for many rows.
 
     Examples

@@ -88,7 +88,7 @@ def compare(
     names = POLICIES if policies is None else _parts("--policies", policies)
     lengths = [validate.whole("horizon", validate.from_text(text)) for text in _parts("--horizons", horizons)]
     plan = grid(problems, names, lengths, seeds, _sweep(settings or []), engine)
-    if engine == "numba":
+    if plan.cells and plan.cells[0].engine == "compiled":
         with output.quiet():
             kept_code.folder()  # here, since workers say nothing of it
     store = comparison.open_store(plan, out)

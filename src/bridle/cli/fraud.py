@@ -22,7 +22,7 @@ def fraud(
         str | None, typer.Option(metavar="L1,L2", help="The lambdas, or LEAST:MOST:COUNT for a geometric grid. [default: 0.002:1:30]")
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="paper: how many seeds, 0 to N - 1. [default: 3]")] = None,
-    engine: Annotated[str | None, typer.Option(help=f"{output.ENGINE_NAMES}. [default: numba, else jax, where it is installed]")] = None,
+    engine: Annotated[str | None, typer.Option(help=f"{output.ENGINE_NAMES}. [default: compiled, else jax, where it is installed]")] = None,
     data: Annotated[
         str | None, typer.Option("--data", metavar="PATH", help="creditcard.csv itself; without it the cache, filled where need be.")
     ] = None,

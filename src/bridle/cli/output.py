@@ -15,7 +15,7 @@ import typer
 
 from bridle import storage
 from bridle.core import BridleWarning, InputError, NotKeptWarning
-from bridle.engines import ENGINES
+from bridle.engines import AUTO, ENGINES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,7 +116,7 @@ JsonOption = Annotated[
 """The option `--json` of every command."""
 
 ENGINE_NAMES = f"{', '.join(list(ENGINES)[:-1])} or {list(ENGINES)[-1]}"
-EngineOption = Annotated[str, typer.Option(help=f"{ENGINE_NAMES}; the compiled ones for long horizons.")]
+EngineOption = Annotated[str, typer.Option(help=f"{AUTO}, {ENGINE_NAMES}.")]
 """The option `--engine` of the commands that play."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bridle.cli import output
+from bridle.engines import AUTO
 
 if TYPE_CHECKING:
     from bridle.policies import Configured
@@ -22,7 +23,7 @@ def play(
     ] = "anytime",
     horizon: Annotated[int | None, typer.Option(help="T, how many rounds; 1000, or as many as a file has, unless given.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the instance and its stream.")] = 0,
-    engine: output.EngineOption = "python",
+    engine: output.EngineOption = AUTO,
     dim: Annotated[int | None, typer.Option(help="d, coordinates of a decision.")] = None,
     modulus: Annotated[float | None, typer.Option(help="Above 0: quadratic costs with this strong convexity.")] = None,
     settings: Annotated[
@@ -56,7 +57,7 @@ def play(
 def demo(
     horizon: Annotated[int, typer.Option(help="T, how many rounds each game has.")] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the instances.")] = 0,
-    engine: output.EngineOption = "python",
+    engine: output.EngineOption = AUTO,
     json_file: output.JsonOption = None,
 ) -> None:
     """Play the paper's algorithms on four problems.

@@ -69,7 +69,7 @@ def compare(
         A folder that keeps every game as it finishes: called again with it, only what is not there is played. Default: nothing is kept.
     sweep : dict, optional
         Parameters with lists of values, each for every policy and problem that has the parameter.
-    engine : {"python", "jax", "numba"}, default "python"
+    engine : {"python", "jax", "compiled"}, default "python"
         What computes the rounds.
     jobs : int, optional
         How many processes, 1 or above. Default: this one alone, and one for each core once more than a few seconds of work are left.

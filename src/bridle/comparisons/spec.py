@@ -77,6 +77,7 @@ def grid(
     >>> len(cells), str(cells[-1])
     (36, 'ogd on halfspaces dim=5, horizon 200, seed 2, engine python')
     """
+    engine = engines.check_name(engine)
     engines.load(engine)
     lengths = list(dict.fromkeys(validate.whole("horizon", length) for length in horizons))
     seed_list = list(dict.fromkeys(_seeds(seeds)))

@@ -6,20 +6,38 @@ nothing else depends on a compiler.
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from bridle import validate
 from bridle.core import InputError, S, Unavailable
 from bridle.engines.explain import explain
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun
+from bridle.engines.round import Block, CannotCompile, Collect, F, Marks, RunBatch, SingleRun, check_compiled, made_of_own_records
 from bridle.ops import Array
 
-__all__ = ["ENGINES", "CompilesSteps", "Differentiates", "Engine", "PlaysManyRuns", "check_name", "explain", "load"]
+__all__ = [
+    "AUTO",
+    "ENGINES",
+    "CannotCompile",
+    "CompilesSteps",
+    "Differentiates",
+    "Engine",
+    "PlaysManyRuns",
+    "check_name",
+    "explain",
+    "fastest",
+    "load",
+]
 
-ENGINES = {"python": "", "jax": "jax", "numba": "numba"}
+ENGINES = {"python": "", "jax": "jax", "compiled": "compiled"}
 """The engines, and the extra each one needs."""
+
+AUTO = "auto"
+"""The name that stands for "compiled" where that pays, and for "python" elsewhere."""
+
+WORTH_COMPILING = 20_000
+"""From so many rounds on a game is compiled where nobody has said how it is to be played: Python takes as long for them as compiling."""
 
 C = TypeVar("C")
 G = TypeVar("G")
@@ -27,7 +45,7 @@ G = TypeVar("G")
 
 @runtime_checkable
 class Engine(Protocol):
-    """Something that plays rounds: Python, JAX or Numba.
+    """Something that plays rounds: Python, JAX or machine code.
 
     Examples
     --------
@@ -103,8 +121,8 @@ class CompilesSteps(Protocol):
         largest: float,
         ring: tuple[int, tuple[tuple[int, int], ...]] | None = None,
         /,
-    ) -> tuple[Callable[[Array], int], int]:
-        """The step ``states = one(constants, states, inputs)`` as a function of one array.
+    ) -> tuple[Callable[[Array], Callable[[], int]], int]:
+        """The step ``states = one(constants, states, inputs)`` on one array: what makes a function of it, and how long it must be.
 
         Parameters
         ----------
@@ -151,8 +169,8 @@ class Differentiates(Protocol):
         ...
 
 
-def check_name(name: object, known: Collection[str] = ENGINES) -> None:
-    """Refuse what is not the name of one of these engines.
+def check_name(name: object, known: Collection[str] = ENGINES) -> str:
+    """The name of one of these engines; "numba" is what "compiled" was called before.
 
     Examples
     --------
@@ -160,10 +178,34 @@ def check_name(name: object, known: Collection[str] = ENGINES) -> None:
     Traceback (most recent call last):
     ...
     bridle.core.InputError: engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one
+    >>> check_name("numba")
+    'compiled'
     """
     if isinstance(name, str) and name == "cuda":
         raise InputError("engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one")
-    validate.one_of("engine", name, known)
+    validate.one_of("engine", name if name != "numba" else "compiled", known)
+    return "compiled" if name == "numba" else str(name)
+
+
+def fastest(rounds: int, policy: object, adversary: object) -> str:
+    """What "auto" stands for in a game of so many rounds: what is installed and how long the game is tell, and nothing else.
+
+    Records of one's own are played in Python: tracing calls their methods once, and would freeze what they do beside computing.
+
+    Examples
+    --------
+    >>> import bridle
+    >>> fastest(100, bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0).record, None)
+    'python'
+    """
+    if rounds < WORTH_COMPILING or not all(map(importlib.util.find_spec, ("llvmlite", "jax"))):
+        return "python"
+    parts = policy, getattr(adversary, "player", adversary)
+    try:
+        check_compiled(*parts)
+    except CannotCompile:
+        return "python"
+    return "compiled" if made_of_own_records(*parts) else "python"
 
 
 def load(name: str) -> Engine:
@@ -171,7 +213,7 @@ def load(name: str) -> Engine:
 
     Parameters
     ----------
-    name : {"python", "jax", "numba"}
+    name : {"python", "jax", "compiled"}
         Which one.
 
     Examples
@@ -179,7 +221,7 @@ def load(name: str) -> Engine:
     >>> isinstance(load("python"), Engine)
     True
     """
-    check_name(name)
+    name = check_name(name)
     try:
         return cast(Engine, importlib.import_module(f"bridle.engines.{name}"))
     except ModuleNotFoundError as missing:
@@ -189,9 +231,9 @@ def load(name: str) -> Engine:
 
 
 if TYPE_CHECKING:  # mypy holds every engine to what it offers
-    from bridle.engines import jax, numba, python
+    from bridle.engines import compiled, jax, python
 
-    _engines: list[Engine] = [python, jax, numba]
-    _of_many: list[PlaysManyRuns] = [jax, numba]
-    _of_steps: list[CompilesSteps] = [numba]
+    _engines: list[Engine] = [python, jax, compiled]
+    _of_many: list[PlaysManyRuns] = [jax, compiled]
+    _of_steps: list[CompilesSteps] = [compiled]
     _of_gradients: list[Differentiates] = [jax]

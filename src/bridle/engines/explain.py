@@ -36,7 +36,7 @@ class _TracedGame(NamedTuple):
     states: int
 
 
-def explain(policy: Policy[object] | Configured, problem: Any, engine: str = "numba") -> str:
+def explain(policy: Policy[object] | Configured, problem: Any, engine: str = "compiled") -> str:
     """The source that an engine makes of one run of a game, with what every argument is and which line every statement comes from.
 
     Parameters
@@ -45,8 +45,8 @@ def explain(policy: Policy[object] | Configured, problem: Any, engine: str = "nu
         What plays; of a sweep, the first run.
     problem : Problem
         What it is played on.
-    engine : {"numba", "jax"}, default "numba"
-        For "numba" it is the function that is compiled, for "jax" the traced equations.
+    engine : {"compiled", "jax"}, default "compiled"
+        For "compiled" it is the function that is compiled, for "jax" the traced equations.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def explain(policy: Policy[object] | Configured, problem: Any, engine: str = "nu
 
     if engine == "python":
         raise InputError("engine 'python' makes nothing of a game that could be shown: it calls the policy's own methods")
-    check_name(engine, ("numba", "jax"))
+    engine = check_name(engine, ("compiled", "jax"))
     one = policy.run(0) if isinstance(policy, Configured) and policy.runs is not None else policy
     game = _traced(record_of(one), problem, rolled=engine != "jax")
     if engine == "jax":
@@ -81,8 +81,9 @@ def _traced(record: Policy[object], problem: Any, rolled: bool) -> _TracedGame:
     from bridle.engines import load
 
     load("jax")  # where it is missing, this says what to install
-    from bridle.engines.codegen.trace import shapes, trace_of
+    from bridle.engines.codegen.trace import trace_of
     from bridle.engines.jax import one_round
+    from bridle.engines.runs import shapes
 
     adversary = problem.adversary
     if hasattr(adversary, "replay"):

@@ -1,7 +1,7 @@
 """A record, and the memory of a compiled function that runs ahead of it.
 
-The numba engine compiles ``states = one(constants, states, given)`` as a function of one flat array, the memory, in which the constants,
-the states and what is given lie one after the other. A caller writes numbers into their places and makes one call; the new states have then
+The compiled engine makes ``states = one(constants, states, given)`` a function of one flat array, the memory, in which the constants, the
+states and what is given lie one after the other. A caller writes numbers into their places and makes one call; the new states have then
 taken the place of the old ones. The record of the states is made again only when somebody asks for it.
 """
 
@@ -60,8 +60,9 @@ class Mirror(Generic[R]):
         self.cursor = end + self.end - self.begin  # after the room for the new states
         columns = () if ring is None else tuple(places[name][:2] for name in ring.leaves)
         rows = None if ring is None else (ring.rows, columns)
-        self.step, size = require_compiler().compile_step(one, constants, states, given, largest, rows)  # it answers a `StepOutcome`
+        step, size = require_compiler().compile_step(one, constants, states, given, largest, rows)
         self.array = np.zeros(size)
+        self.step = step(self.array)  # it answers a `StepOutcome`
         self.numbers = cast("memoryview[float]", self.array.data)  # single numbers come and go faster this way
         self.views = {name: self.array[begin:end].reshape(shape) for name, (begin, end, shape) in places.items()}
         wide, first = sum(end - begin for begin, end in columns), self.cursor + 1
@@ -79,7 +80,7 @@ class Mirror(Generic[R]):
 
     def run(self) -> bool:
         """Run once with what is given; where it is refused nothing has changed."""
-        if self.step(self.array) > StepOutcome.DONE:
+        if self.step() > StepOutcome.DONE:
             return False
         self.ahead += 1
         return True
@@ -109,6 +110,6 @@ class Mirror(Generic[R]):
 
 def require_compiler() -> CompilesSteps:
     """The engine that compiles; where it is missing, the error says what to install."""
-    engine = engines.load("numba")
+    engine = engines.load("compiled")
     assert isinstance(engine, CompilesSteps)
     return engine

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
@@ -134,15 +135,33 @@ def gather(rounds: list[Round]) -> list[Round]:
     return rounds
 
 
+class CannotCompile(InputError):
+    """What no compiled engine can run: the message says what, and which engine can."""
+
+
 def check_compiled(*parts: object) -> None:
     """Refuse what no compiler can run: records that call a solver or Python functions."""
     for part in parts:
         for node in records.nodes(part):
             if not getattr(node, "compiled", True):
-                raise InputError(f"{type(node).__name__} runs on engine 'python' only: it calls a solver or a Python function every round")
+                raise CannotCompile(
+                    f"{type(node).__name__} runs on engine 'python' only: it calls a solver or a Python function every round"
+                )
         for name, leaf in records.leaves(part).items():
             if not isinstance(leaf, (int, float, np.ndarray, np.generic)):
-                raise InputError(f"a compiled engine needs records of numbers: {name or 'a part'} is a {type(leaf).__name__}")
+                raise CannotCompile(f"a compiled engine needs records of numbers: {name or 'a part'} is a {type(leaf).__name__}")
+
+
+def made_of_own_records(*parts: object) -> bool:
+    """Whether all records are bridle's own, with the methods that bridle gave them."""
+    types = {type(node) for part in parts for node in records.nodes(part)}
+    return all(is_own(each) and all(map(is_own, filter(callable, vars(each).values()))) for kind in types for each in kind.__mro__)
+
+
+def is_own(thing: object) -> bool:
+    """Whether a type or a function is bridle's or Python's, and not somebody's own in its place."""
+    room = str(getattr(thing, "__module__", None) or "builtins").split(".")[0]
+    return room == "bridle" or room in sys.stdlib_module_names
 
 
 def cores() -> int:

@@ -120,3 +120,15 @@ def group_ends(runs: int, most: int, least: int) -> list[int]:
     busy, needed = cores(), -(-runs // most)
     count = max(1, min(busy, runs // least), -(-needed // busy) * busy if needed > 1 else 1)
     return [runs * n // count for n in range(count + 1)]
+
+
+class LeafShape:
+    """The shape of a leaf; no tuple, which would be a record."""
+
+    def __init__(self, *axes: int) -> None:
+        self.axes = axes
+
+
+def shapes(part: R, skip: int = 0) -> R:
+    """A record of the shapes of the leaves, without so many leading axes."""
+    return records.transform(lambda leaf: LeafShape(*np.shape(leaf)[skip:]), part)

@@ -66,9 +66,10 @@ def check_packages() -> None:
 
 def choose_engine(name: str | None) -> str:
     """The engine of this name, else the fastest that is installed; one that is not is refused before the data are read."""
-    engine = name or next((name for name in ("numba", "jax") if importlib.util.find_spec(name)), "python")
-    engines.load(engine)
-    return engine
+    if name is None:
+        name = "python" if importlib.util.find_spec("jax") is None else "compiled" if importlib.util.find_spec("llvmlite") else "jax"
+    engines.load(name)
+    return engines.check_name(name)
 
 
 def results_folder(name: str) -> Path:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from bridle import policies, problems, records, showing, validate
 from bridle.core import Adversary, BridleWarning, Constants, DoesNotApply, Domain, InputError, Policy, Round, S, alarm_of
-from bridle.engines import check_name
+from bridle.engines import AUTO, ENGINES, CannotCompile, check_name, fastest
 from bridle.engines.round import (
     BlockRounds,
     BlockTotals,
@@ -67,7 +67,7 @@ class Trace:
     runs : int or None
         How many runs were played side by side; None for one.
     engine : str
-        What computed it: python, jax or numba.
+        What computed it: python, jax or compiled.
     x1 : array
         The first decision.
     totals : Totals
@@ -263,7 +263,7 @@ def play(
     *,
     horizon: int | None = None,
     seed: int | Sequence[int] | None = None,
-    engine: str = "python",
+    engine: str = AUTO,
     x1: ArrayLike | None = None,
     keep: str = "totals",
     memory: int | str | None = None,
@@ -285,8 +285,9 @@ def play(
         How many rounds, 1 or above. Default: the problem's, else the policy's.
     seed : int or sequence of int, optional
         The seed of the stream, 0 or above; a list plays one game for each. Default: the problem's.
-    engine : {"python", "jax", "numba"}, default "python"
-        What computes it. The compiled ones are for long horizons and many runs.
+    engine : {"auto", "python", "jax", "compiled"}, default "auto"
+        What computes it. "auto" is "compiled" from 20,000 rounds on, where the extra ``compiled`` is installed, and policy
+        and problem are bridle's own and call no solver; else it is "python".
     x1 : array_like of shape (d,), optional
         The first decision. Default: the domain's centre.
     keep : {"totals", "movement", "rounds", "decisions"}, default "totals"
@@ -308,14 +309,17 @@ def play(
     (200, True)
     """
     record, source, rounds, seeds, runs = arrange(policy, problem, horizon, seed, x1)
-    check_name(engine)
+    engine = check_name(engine, (AUTO, *ENGINES))
     validate.one_of("keep", keep, KEEP)
     start = start_points(x1, source.domain, runs)
     first = first_round(source.adversary, source.seed, start if start.ndim == 1 else start[0])
     source = _with_kinds(source, first.round)
     game = schedule(policy, source, rounds, seeds, runs, engine, start, first)
     watched = keep in ("movement", "decisions") or "switching" in source.constants
-    collect = Collect.DECISIONS if watched else Collect.TOTALS if keep == "totals" and game.engine_sums else Collect.VALUES
+    if engine == AUTO:
+        game = _on_the_fastest(game, watched, keep)
+        engine = game.engine
+    collect = _collected(game, watched, keep)
     limit = max(DEFAULT_MEMORY, game.least_bytes(collect)) if memory is None else bytes_of(memory)  # what nobody said refuses nothing
     reserved = 0 if memory is None or keep in ("totals", "movement") else _bytes_to_keep(game, keep, limit)
     groups = game.groups_within(limit, collect, reserved)
@@ -383,9 +387,28 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     return policies.policy(name, problem.domain, **parameters)
 
 
-def _compile(game: Schedule, collect: Collect, memory: int) -> None:
+def _collected(game: Schedule, watched: bool, keep: str) -> Collect:
+    """What the engine returns of every round."""
+    return Collect.DECISIONS if watched else Collect.TOTALS if keep == "totals" and game.engine_sums else Collect.VALUES
+
+
+def _on_the_fastest(game: Schedule, watched: bool, keep: str) -> Schedule:
+    """The game on the engine that "auto" stands for."""
+    alike = game.runs is None or game.alone is not None
+    name = fastest(game.rounds, game.record, game.problem.adversary) if alike else "python"
+    chosen = replace(game, engine=name)
+    try:
+        _compile(chosen, _collected(chosen, watched, keep), DEFAULT_MEMORY, always=True)
+    except CannotCompile:
+        return replace(game, engine="python")
+    return chosen
+
+
+def _compile(game: Schedule, collect: Collect, memory: int, always: bool = False) -> None:
     """Play one round outside the clock, in which an engine may compile, where there will be no second block to time and none was before."""
-    if game.engine == "python" or game.rounds > game.blocks_at_once(memory, collect) * block_length(game.problem.domain.dim):
+    if game.engine == "python":
+        return
+    if not always and game.rounds > game.blocks_at_once(memory, collect) * block_length(game.problem.domain.dim):
         return
     parts = (game.record, game.problem.adversary, game.first.round)
     kind = (

@@ -25,16 +25,16 @@ from bridle.records import R
 DEFAULT_MEMORY = 2**30
 """How many bytes the rounds of a game may take at a time where nobody says otherwise."""
 
-SUMMING = {"jax": 2, "numba": 1}
+SUMMING = {"jax": 2, "compiled": 1}
 """From how many runs on each engine sums the totals on its own side, instead of returning every round."""
 
 MOST, MOST_SUMMED = 2**24, 2**26
 """How many bytes of rounds a compiled engine is given at a time, so that what every call costs hardly counts.
 
-The second is for numba where it sums the totals itself. The Python engine is given one block.
+The second is for compiled loops where they sum the totals themselves. The Python engine is given one block.
 """
 
-COPIES = {"python": 3, "jax": 6, "numba": 3}
+COPIES = {"python": 3, "jax": 6, "compiled": 3}
 """How often a round's numbers are in memory at a time, at most: dealt, laid side by side, given to the engine."""
 
 ADDING = 12
@@ -137,7 +137,7 @@ class Schedule:
         if self.engine == "python":
             return 1
         room = MOST
-        if self.engine == "numba" and collect is Collect.TOTALS:
+        if self.engine == "compiled" and collect is Collect.TOTALS:
             recorded = len(self.seeds) == 1 and hasattr(self.problem.adversary, "replay")  # it is in memory already, and is not copied
             room = memory if recorded else MOST_SUMMED
         return max(1, min(memory, room) // self.block_bytes(collect))

@@ -204,7 +204,7 @@ class CompiledRound(Mirror[RoundState]):
             self._dg[...] = dg
         self._slope[:] = df  # type: ignore[call-overload]
         numbers[self._at_f] = f
-        answer = self.step(self.array)
+        answer = self.step()
         if answer == DONE:
             return PLAYED
         return REFUSED if answer > DONE else PLAYED_CHECK_NOW

@@ -20,6 +20,7 @@ from bridle import database, records, validate
 from bridle.budgets import Gate, Pacer
 from bridle.core import Bound, Domain, Feedback, InputError, LearnsLate, Policy, S, TriesPoints, capability
 from bridle.domains.closed_form import BallSet
+from bridle.engines import check_name
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 """What is read of a durable session."""
 
-ENGINES_OF_SESSIONS = ("python", "numba")
+ENGINES_OF_SESSIONS = ("python", "compiled")
 """What can play a session's rounds, one at a time."""
 
 
@@ -82,8 +83,8 @@ class Session(SessionVerbs, ShownSession):
         The most rounds that may wait for feedback, 1 or above.
     timeout : int, optional
         After how many further rounds a waiting round is dropped and charged. Default: never.
-    engine : {"python", "numba"}, default "python"
-        "numba" compiles the round from the policy's own source: several times faster, with the same decisions up to rounding. The first
+    engine : {"python", "compiled"}, default "python"
+        "compiled" compiles the round from the policy's own source: several times faster, with the same decisions up to rounding. The first
         round
         then takes seconds where nothing was compiled before.
     largest : float, optional
@@ -135,7 +136,7 @@ class Session(SessionVerbs, ShownSession):
             raise InputError(
                 f"late must be 'copies', not 'pool': {validate.show(record)} is not made for late feedback (rate, adagrad with delay are)"
             )
-        validate.one_of("engine", engine, ENGINES_OF_SESSIONS)
+        engine = check_name(engine, ENGINES_OF_SESSIONS)
         domain = domain_of(policy) if domain is None else domain
         if domain is None and x1 is None:
             raise InputError("x1 must be given: the policy does not say what its domain is")
@@ -169,7 +170,7 @@ class Session(SessionVerbs, ShownSession):
             rules = isinstance(through, RuleMixture)
             memory = Memory(states=through.states if isinstance(through, RuleMixture) else ())
             self._boundary = Boundary(through, free=rules and x1 is None and not entropic, before=memory, after=memory)
-        if engine == "numba":
+        if engine == "compiled":
             if self._tries:
                 raise InputError(f"engine must be 'python' in a session of policy {self._called}, which sees values alone")
             check_compiled(record)
@@ -247,7 +248,7 @@ class Session(SessionVerbs, ShownSession):
         return records.transform(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, state)
 
     def warm_up(self, constraints: int | None = None) -> None:
-        """Do now what the first rounds would pay for: load every solver, and with ``engine="numba"`` compile the round.
+        """Do now what the first rounds would pay for: load every solver, and with ``engine="compiled"`` compile the round.
 
         Nothing changes: decisions, certificates and files are what they are without it. A second call has nothing left to do.
 
@@ -378,7 +379,7 @@ class Session(SessionVerbs, ShownSession):
             The policy, where the one that was saved is not registered.
         history : callable, optional
             Is called after every round, as for `Session`.
-        engine : {"python", "numba"}, optional
+        engine : {"python", "compiled"}, optional
             What plays the rounds from now on. Default: what it was saved with.
         """
         session = cls._restored(savefile.read(path), policy, history, engine)

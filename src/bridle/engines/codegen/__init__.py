@@ -1,1 +1,1 @@
-"""Source written from the trace of one round as Python loops for numba."""
+"""Source written from the trace of one round as Python loops, and in LLVM's language."""

@@ -12,34 +12,32 @@ Formula: TypeAlias = Callable[[list[Expression]], Expression]
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "shift_right_arithmetic": ">>", "and": "&", "or": "|", "xor": "^", "pow": "**", "rem": "%",
+    "shift_right_arithmetic": ">>", "and": "&", "or": "|", "xor": "^", "rem": "%",
 }  # fmt: skip
 _CALLED = {
-    "max": "_max", "min": "_min", "sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "log1p": "math.log1p",
-    "expm1": "math.expm1", "tanh": "math.tanh", "abs": "abs", "floor": "np.floor", "ceil": "np.ceil", "sign": "np.sign",
+    "max": "_max", "min": "_min", "sqrt": "math.sqrt", "exp": "_exp", "log": "math.log", "log1p": "math.log1p",
+    "expm1": "math.expm1", "tanh": "math.tanh", "abs": "abs", "floor": "np.floor", "ceil": "np.ceil", "sign": "_sign",
     "is_finite": "math.isfinite", "logistic": "_logistic", "bitcast_convert_type": "_bits", "atan2": "math.atan2", "sin": "math.sin",
-    "cos": "math.cos",
+    "cos": "math.cos", "pow": "math.pow",
 }  # fmt: skip
-_TEMPLATES = {"neg": "(-{})", "square": "({}) ** 2", "rsqrt": "(1.0 / math.sqrt({}))"}
+_TEMPLATES = {"neg": "(-{})", "square": "_power({}, 2)", "rsqrt": "(1.0 / math.sqrt({}))"}
 
 
-def formula(name: str, params: dict[str, Any], before: str, after: str, together: bool) -> Formula | None:
-    """How one element is written; None for an operation that is not elementwise.
+def formula(name: str, params: dict[str, Any], before: str, after: str) -> Formula | None:
+    """How one element is written, where `before` and `after` are the kinds of the first operand and of the result.
 
-    `before` and `after` are the kinds of the first operand and of the result. `together` is true in a loop over several elements, whose
-    exponentials can share instructions.
+    None for an operation that is not elementwise.
     """
     if name in _INFIX:
         return lambda parts: spell("({} {} {})", parts[0], _INFIX[name], parts[1])
     if name in _CALLED:
-        called = "_exp" if name == "exp" and together else _CALLED[name]
-        return lambda parts: spell("{}({})", called, joined(", ", parts))
+        return lambda parts: spell("{}({})", _CALLED[name], joined(", ", parts))
     if name in _TEMPLATES:
         return lambda parts: spell(_TEMPLATES[name], parts[0])
     if name == "not":
         return lambda parts: spell("(not {})" if after == "b" else "(~{})", parts[0])
     if name == "integer_pow":
-        return lambda parts: spell("(({}) ** {})" if params["y"] > 0 else "(1.0 / ({}) ** {})", parts[0], abs(params["y"]))
+        return lambda parts: spell("_power({}, {})" if params["y"] > 0 else "(1.0 / _power({}, {}))", parts[0], abs(params["y"]))
     if name == "select_n":
         return lambda parts: spell("_pick({}, {}, {})", parts[0], parts[2], parts[1])
     if name == "clamp":

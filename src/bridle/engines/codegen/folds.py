@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from bridle.engines.codegen.equations import LANES, Equation
 from bridle.engines.codegen.fuse import add_nest
-from bridle.engines.codegen.statements import Expression, Nest, Statement, access, spell
+from bridle.engines.codegen.statements import PARTS, Access, CodeLine, Expression, Nest, Statement, access, spell
 from bridle.engines.codegen.writer import Operation, Shape, Value, Writer, zeros
 
 _FOLD = {"reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min", "reduce_and": "and", "reduce_or": "or"}
@@ -94,10 +94,22 @@ class Folds(Writer):
                 return array
             with self.nested(shape, "k") as at:
                 add_nest(self.lines, Nest((), self.statement(total, start)))
-                self.loop(inner, lambda i: self.statement(total, spell(_STEP[step], total, element(at, i))))
+                sums = self.sums(step, kind, inner)
+                self.loop(inner, lambda i: self.statement(total, spell(_STEP[step], total, element(at, i)), sums=sums))
                 if array is not None:
                     self.loop((), lambda _: self.statement(array.read(at), total))
         return array if array is not None else Value(shape, kind, lambda at: total, True, value.fixed)
+
+    def sums(self, step: str, kind: str, inner: list[int], *runs: int) -> Access | None:
+        """Where a long sum is gathered in parts."""
+        if step != "add" or kind != "f" or len(inner) != 1 or inner[0] < 2 * PARTS:
+            return None
+        name = self.name("s")
+        if runs:
+            self.rows(name, (PARTS, *runs))
+        else:
+            self.buffers[name] = CodeLine(spell(f"{name} = np.empty(({PARTS},))"))
+        return Access(name)
 
     def fold_runs(
         self,
@@ -114,9 +126,12 @@ class Folds(Writer):
             def place(run: Expression) -> list[Expression]:
                 return [*at[:lane], run, *at[lane + 1 :]]
 
+            sums = self.sums(step, "f", inner, LANES)
+
             def add(i: list[Expression]) -> Statement:
                 here = place(i[-1])
-                return self.statement(array.read(here), spell(_STEP[step], array.read(here), element(here, i[:-1])))
+                mine = None if sums is None else Access(sums.name, (i[-1],))
+                return self.statement(array.read(here), spell(_STEP[step], array.read(here), element(here, i[:-1])), sums=mine)
 
             self.loop([LANES], lambda run: self.statement(array.read(place(run[0])), start))
             self.loop([*inner, LANES], add)
@@ -137,33 +152,27 @@ class Folds(Writer):
         return array if array is not None else Value(shape, "i", lambda at: where, True, False)
 
     def do_sort(self, op: Operation) -> list[Value]:
-        axis = op.params["dimension"]
-        if op.params["num_keys"] != 1 or axis != len(op.shape) - 1:
+        if op.params["num_keys"] != 1 or op.params["dimension"] != len(op.shape) - 1:
             raise self.refused("'sort' of several keys or other than the last axis")
-        if op.shape[-1] == 1:
+        if op.shape[-1] <= 1:
             return list(op.operands)
-        parts, order = [self.stored(value._replace(fixed=False)) for value in op.operands], access(self.name("b"))
+        parts = [self.stored(value._replace(fixed=False)) for value in op.operands]
+        results = [self.new_array(part.shape, part.kind, False) for part in parts]
+        order, spare = (access(self.buffer(op.shape[-1:], "i")) for _ in range(2))
+        i = access(self.name("s"))
         with self.nested(op.shape[:-1], least=1) as at:
-            rows = [part.read([*at, spell(":")]) for part in parts]
-            if len(rows) == 1:
-                self.say("{} = np.sort({})", rows[0], rows[0])
-            else:
-                self.say("{} = np.argsort({}, kind='mergesort')", order, rows[0])
-                for row in rows:
-                    self.say("{} = {}[{}]", row, row, order)
-        return parts
+            self.say("_order({}, {}, {})", parts[0].read([*at, spell(":")]), order, spare)
+            with self.block("for {} in range({}):", i, op.shape[-1]):
+                for result, part in zip(results, parts, strict=True):
+                    self.say("{} = {}", result.read([*at, i]), part.read([*at, spell("{}[{}]", order, i)]))
+        return results
 
     def do_eigh(self, op: Operation) -> list[Value]:
-        matrix = self.stored(op.operands[0]._replace(fixed=False))
-        if matrix.shape[-1] == 1:
-            ones = self.stored(Value(matrix.shape, "f", lambda at: spell("1.0"), False, False))
-            return [ones, Value(matrix.shape[:-1], "f", lambda at: matrix.read([*at, spell("0")]), True, False)]
-        vectors, values = (self.new_array(size, "f", False) for size in (matrix.shape, matrix.shape[:-1]))
-        everything = spell(":")
+        matrix = self.new_array(op.operands[0].shape, "f", False)
+        vectors, values = (self.new_array(shape, "f", False) for shape in (matrix.shape, matrix.shape[:-1]))
+        self.assign(matrix, op.operands[0])
+        whole = spell(":")
         with self.nested(matrix.shape[:-2], least=1) as at:
-            here, pair = matrix.read([*at, everything, everything]), access(self.name("v"))
-            # XLA symmetrises first; only one triangle is read otherwise.
-            self.say("{} = np.linalg.eigh(0.5 * ({} + {}.T))", pair, here, here)
-            self.say("{} = {}[0]", values.read([*at, everything]), pair)
-            self.say("{} = {}[1]", vectors.read([*at, everything, everything]), pair)
+            rows = (matrix.read([*at, whole, whole]), vectors.read([*at, whole, whole]), values.read([*at, whole]))
+            self.say("_eigh({}, {}, {})", *rows)
         return [vectors, values]

@@ -1,4 +1,4 @@
-"""A traced round as plain Python loops: what the numba engine compiles.
+"""A traced round as plain Python loops: what the compiled engine makes machine code of.
 
 >>> import jax
 >>> from jax import numpy as jnp
@@ -32,7 +32,7 @@ from bridle.engines.codegen.equations import LANES, Equations, Traced, Variable,
 from bridle.engines.codegen.fuse import contract
 from bridle.engines.codegen.indexing import Indexing
 from bridle.engines.codegen.python_source import PythonSource
-from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell
+from bridle.engines.codegen.statements import CodeBlock, CodeLine, Expression, Item, access, spell, with_parts
 from bridle.engines.codegen.writer import Shape, Value, is_own, laid_out, named, part_of_memory
 from bridle.engines.round import StepOutcome
 
@@ -79,7 +79,6 @@ class _Rounds(Loops):
 
     def source(self, traced: Traced, constants: int, states: int, marked: bool) -> PythonSource:
         jaxpr = traced.jaxpr
-        self.several = any(LANES in var.aval.shape for var in jaxpr.invars)
         self.count(jaxpr)
         known = _fixed_arrays(self, traced)
         for n, var in enumerate(jaxpr.invars):
@@ -97,7 +96,12 @@ class _Rounds(Loops):
                     self.keep(n, held[jaxpr.outvars.index(var)], "marks[t]")
         rounds = CodeBlock(spell("for t in range(rounds):"), self.body)
         leaving = [self.leaving(n, state, constants) for n, state in enumerate(held)]
-        return _assembled(self, ("rounds", "lanes", "marks", "inputs", "outputs"), [*self.before, rounds, *leaving])
+        # Draws have time in front, and what is kept has rows.
+        inputs = [shape_of(var) if n < constants + states else (0, *shape_of(var)) for n, var in enumerate(jaxpr.invars)]
+        outputs = [shape_of(var) for var in jaxpr.invars[constants : constants + states]]
+        outputs += [(0, *shape_of(var)) for var in jaxpr.outvars[states:]]
+        arrays = {f"{name}[{n}]": shape for name, each in (("inputs", inputs), ("outputs", outputs)) for n, shape in enumerate(each)}
+        return _assembled(self, ("rounds", "lanes", "marks", "inputs", "outputs"), [*self.before, rounds, *leaving], arrays)
 
     def argument(self, n: int, var: Variable, constants: int, states: int) -> Value:
         """An argument under its name, brought in before the rounds."""
@@ -188,7 +192,7 @@ class _Step(Loops):
         items += [_for(begin, end, f"memory[i] = memory[i + {layout.away}]") for begin, end in _joined(changed)]
         items.append(CodeLine(spell(f"return {answer}")))
         opening = _refusal(layout.given, largest) if largest < math.inf else []
-        return _assembled(self, ("memory",), items, opening), self.spare
+        return _assembled(self, ("memory",), items, {"memory": (0,)}, opening), self.spare
 
     def new_state(self, begin: int, shape: Shape, value: Value) -> None:
         """The new value of a state, in the room for it."""
@@ -204,12 +208,20 @@ def _fixed_arrays(writer: Loops, traced: Traced) -> dict[Variable, Value]:
     return {var: writer.fixed_array(np.asarray(array)) for var, array in zip(traced.jaxpr.constvars, traced.consts, strict=True)}
 
 
-def _assembled(writer: Loops, parameters: Sequence[str], items: list[Item], opening: Sequence[Item] = ()) -> PythonSource:
+def shape_of(var: Variable) -> tuple[int | str, ...]:
+    """The shape of an array in memory."""
+    shape = tuple(var.aval.shape)
+    return tuple("lanes" if size == LANES else size for size in laid_out(shape, shape))
+
+
+def _assembled(
+    writer: Loops, parameters: Sequence[str], items: list[Item], arrays: dict[str, tuple[int | str, ...]], opening: Sequence[Item] = ()
+) -> PythonSource:
     """The whole function: the room for arrays, the arguments, and what is done with them."""
     contracted = contract(items)
     table: list[Item] = [CodeLine(spell(f"table = np.empty(({writer.height}, {writer.wide}))"))] if writer.views else []
     room = [line for name, line in (writer.views | writer.buffers).items() if name not in contracted]
-    return PythonSource(parameters, [*opening, *table, *room, *writer.entry, *items])
+    return PythonSource(parameters, [*opening, *table, *room, *writer.entry, *with_parts(items)], arrays, writer.wide)
 
 
 def _layout(jaxpr: Equations, constants: int, states: int, ring: Ring | None) -> _Layout:

@@ -54,6 +54,9 @@ class Expression:
         return Expression(tuple(part if isinstance(part, str) else _without_index(part, name) for part in self.parts))
 
 
+PARTS = 4
+"""Sums are gathered in so many parts."""
+
 Part: TypeAlias = str | int | Access | Expression
 Place: TypeAlias = tuple[Expression, ...]
 """Where an element of an array is; empty for a variable."""
@@ -106,6 +109,8 @@ class Statement:
     value: Expression
     test: Expression | None = None
     origin: Origin = None
+    sums: Access | None = None
+    """Where a sum over the first of the loops around it is gathered, in a few parts: see `Nest.in_parts`."""
 
     @cached_property
     def reads(self) -> dict[str, set[Place]]:
@@ -127,7 +132,15 @@ class Statement:
     def without_index(self, name: str) -> Statement:
         """The statement where an array has become a variable."""
         test = None if self.test is None else self.test.without_index(name)
-        return Statement(_without_index(self.target, name), self.value.without_index(name), test, self.origin)
+        return Statement(_without_index(self.target, name), self.value.without_index(name), test, self.origin, self.sums)
+
+    def gathered(self, part: Expression) -> Statement:
+        """The statement where what is summed up goes to one of the parts."""
+        if self.sums is None:
+            return self
+        place = Access(self.sums.name, (part, *self.sums.index))
+        parts = (place if each == self.target else each for each in self.value.parts)
+        return Statement(place, Expression(tuple(parts)), self.test, self.origin)
 
     def text(self) -> str:
         plain = f"{self.target.text()} = {self.value.text()}"
@@ -145,8 +158,8 @@ class CodeLine:
 class Nest:
     """Statements in the same loops, one inside the other: the loops' ranges, and what is read and written, and where."""
 
-    def __init__(self, ranges: Sequence[str], *statements: Statement) -> None:
-        self.ranges = tuple(ranges)
+    def __init__(self, ranges: Sequence[str], *statements: Statement, first: int = 0) -> None:
+        self.ranges, self.first = tuple(ranges), first
         self.indices = [spell(f"i{n}") for n in range(len(self.ranges))]
         self.statements: list[Statement] = []
         self.reads: dict[str, set[Place]] = {}
@@ -164,6 +177,37 @@ class Nest:
     def places(self, name: str) -> set[Place]:
         """Where an array is read or written."""
         return self.reads.get(name, set()) | self.writes.get(name, set())
+
+    def in_parts(self) -> list[Item]:
+        """The nest where sums are gathered in `PARTS` parts: every one is of each so many-th element, and they are added at the end.
+
+        So many additions need not wait for each other, and what a sum is does not depend on whether a processor does them at once.
+        """
+        inner, length = self.ranges[1:], int(self.ranges[0])
+        whole, rest = divmod(length, PARTS)
+
+        def nest(*statements: Statement) -> Item:
+            return Nest(inner, *statements, first=1)
+
+        def at(part: Expression) -> list[Statement]:
+            return [each.gathered(part) for each in self.statements]
+
+        part = spell("part")
+        sums = [each for each in self.statements if each.sums is not None]
+        clear = [Statement(each.gathered(part).target, spell("0.0"), origin=each.origin) for each in sums]
+        total = [
+            Statement(each.target, spell("{} + (({} + {}) + ({} + {}))", Expression((each.target,)), *parts), origin=each.origin)
+            for each in sums
+            for parts in [[Expression((each.gathered(spell(str(n))).target,)) for n in range(PARTS)]]
+        ]
+        place = CodeLine(spell(f"i0 = {PARTS} * block + part"))
+        inside = CodeBlock(spell(f"for part in range({PARTS}):"), [place, nest(*at(part))])
+        items: list[Item] = [CodeBlock(spell(f"for part in range({PARTS}):"), [nest(*clear)])]
+        items.append(CodeBlock(spell(f"for block in range({whole}):"), [inside]))
+        if rest:
+            left = at(spell(f"(i0 - {length - rest})"))
+            items.append(CodeBlock(spell(f"for i0 in range({length - rest}, {length}):"), [nest(*left)]))
+        return [*items, nest(*total)]
 
     def covers(self, place: Place) -> bool:
         """Whether an index names every loop by itself, so that no two turns of the loops touch one element."""
@@ -186,6 +230,18 @@ Note: TypeAlias = Callable[[Origin], str]
 """What is to be said beside a line, given where it comes from."""
 
 
+def with_parts(items: Sequence[Item]) -> list[Item]:
+    """The items where nests that sum up do so in parts."""
+    found: list[Item] = []
+    for item in items:
+        if isinstance(item, CodeBlock):
+            found.append(CodeBlock(item.head, with_parts(item.body), item.origin))
+        else:
+            sums = isinstance(item, Nest) and any(each.sums is not None for each in item.statements)
+            found += item.in_parts() if isinstance(item, Nest) and sums else [item]
+    return found
+
+
 def flattened(items: Sequence[Item]) -> Iterator[Expression | Nest]:
     """Every nest, line and head, in order."""
     for item in items:
@@ -203,7 +259,7 @@ def printed(items: Sequence[Item], depth: int, note: Note | None = None) -> Iter
     for item in items:
         if isinstance(item, Nest):
             for n, size in enumerate(item.ranges):
-                yield f"{'    ' * (depth + n)}for i{n} in range({size}):"
+                yield f"{'    ' * (depth + n)}for i{n + item.first} in range({size}):"
             for statement in item.statements:
                 yield _noted("    " * (depth + len(item.ranges)) + statement.text(), statement.origin, note)
         elif isinstance(item, CodeLine):

@@ -1,4 +1,4 @@
-"""The trace of one round: what the engines that write their own loops start from."""
+"""The trace of one round: what the compiled engine starts from."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import jax
-import numpy as np
 
 from bridle import records
 from bridle.engines.codegen.equations import LANES, Traced
 from bridle.engines.jax import ROLLED, one_round
 from bridle.engines.round import Collect
+from bridle.engines.runs import LeafShape
 
 R = TypeVar("R")
 
@@ -47,18 +47,6 @@ def trace_runs(one: Callable[..., object], parts: Sequence[object], own: Sequenc
     together = jax.vmap(alone, in_axes=tuple(0 if flag else None for flag in flags), axis_size=LANES)
     widened = tuple(LeafShape(LANES, *shape.axes) if flag else shape for shape, flag in zip(flat, flags, strict=True))
     return trace_of(lambda leaves: together(*leaves), widened)[0]
-
-
-class LeafShape:
-    """The shape of a leaf; no tuple, which would be a record."""
-
-    def __init__(self, *axes: int) -> None:
-        self.axes = axes
-
-
-def shapes(part: R, skip: int = 0) -> R:
-    """A record of the shapes of the leaves, without so many leading axes."""
-    return records.transform(lambda leaf: LeafShape(*np.shape(leaf)[skip:]), part)
 
 
 def _abstract(shape: LeafShape) -> jax.ShapeDtypeStruct:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from bridle.core import InputError
 from bridle.engines.codegen.elementwise import formula, number
 from bridle.engines.codegen.equations import LANES, Equation, Equations, Variable, kind_of, line_of
 from bridle.engines.codegen.fuse import add_nest
@@ -32,6 +31,7 @@ from bridle.engines.codegen.statements import (
     only_access,
     spell,
 )
+from bridle.engines.round import CannotCompile
 
 T = TypeVar("T")
 
@@ -99,7 +99,6 @@ class Writer:
 
     def __init__(self, wide: int = 1) -> None:
         self.wide = wide
-        self.several = False  # whether runs are played side by side
         self.names = 0
         self.uses: Counter[Variable] = Counter()
         self.origin: Equation | None = None
@@ -112,11 +111,11 @@ class Writer:
         self.spare: int | None = None  # where the memory is free, if there is one
         self.lines = self.body
 
-    def refused(self, operation: str) -> InputError:
+    def refused(self, operation: str) -> CannotCompile:
         """The error that says what is not known, where it comes from, and what to do."""
         line = "" if self.origin is None else line_of(self.origin)
         source = f"{line} traces to" if line else "this policy or problem traces to"
-        return InputError(f"the numba engine does not know the operation {operation} that {source}; use engine {self.other_engine!r}")
+        return CannotCompile(f"the compiled engine does not know the operation {operation} that {source}; use engine {self.other_engine!r}")
 
     # Equations
 
@@ -145,8 +144,7 @@ class Writer:
             return self.inline(params, operands, self.origin)  # JAX keeps such functions: their own lines are those of the first caller
         if name in _SAME:
             return list(operands)
-        before, together = (operands[0].kind, math.prod(operands[0].shape) > 1) if operands else ("", False)
-        if (code := formula(name, params, before, kind, self.several or together)) is not None:
+        if (code := formula(name, params, operands[0].kind if operands else "", kind)) is not None:
             result = self.elementwise(code, operands, shape, kind, fixed)
             again = name in _LIGHT and all(value.cheap and not value.light for value in operands)
             return [result if result.single else result._replace(light=again, cheap=again)]
@@ -229,9 +227,9 @@ class Writer:
         at = [spell(f"i{loops.index(axis)}" if axis in loops else "0") for axis in range(len(shape))]
         add_nest(self.lines, Nest([span(shape[axis]) for axis in loops], statement(at)))
 
-    def statement(self, target: Expression, value: Expression, test: Expression | None = None) -> Statement:
-        """What is written to an element or a variable; where there is a `test`, done if it holds."""
-        return Statement(only_access(target), value, test, self.origin)
+    def statement(self, target: Expression, value: Expression, test: Expression | None = None, sums: Access | None = None) -> Statement:
+        """What is written to an element or a variable; where there is a `test`, done if it holds; `sums` is where a sum is gathered."""
+        return Statement(only_access(target), value, test, self.origin, sums)
 
     # Arrays and variables
 

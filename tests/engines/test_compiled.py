@@ -1,8 +1,10 @@
-"""The numba engine: loops written from a trace compute what it says, agree with the Python engine, and are never old code."""
+"""The compiled engine: loops written from a trace compute what it says, agree with the Python engine, and are never old code."""
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,15 +12,19 @@ import pytest
 from jax import numpy as jnp
 
 import bridle
-from bridle import ops, policies
-from bridle.engines import numba as engine
+from bridle import engines, ops, policies
+from bridle.engines import compiled as engine
+from bridle.engines import machine
 from bridle.engines.codegen.loops import lower
-from bridle.engines.codegen.python_source import preamble
+from bridle.engines.codegen.python_source import PREAMBLE
 from bridle.engines.round import StepOutcome
 from bridle.problems import problem_names
-from helpers.compiled_games import PLACES, compilable_game, games_at, interpreted
+from helpers.compiled_games import PLACES, compilable_game, games_at, run_both_ways
+from helpers.extent import WHOLE
 from helpers.instances import make_domain, settings_of
 from helpers.traced_operations import OPERATIONS
+
+SIDE_BY_SIDE = PLACES if WHOLE else ("ball", "box")
 
 
 @pytest.fixture
@@ -31,7 +37,7 @@ def agree(policy, problem, rounds: int, tolerance: float = 1e-12, **settings) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         one = bridle.play(policy, problem, horizon=rounds, keep="decisions", **settings)
-        two = bridle.play(policy, problem, horizon=rounds, keep="decisions", engine="numba", **settings)
+        two = bridle.play(policy, problem, horizon=rounds, keep="decisions", engine="compiled", **settings)
     for name in ("decisions", "costs", "values"):
         a, b = getattr(one, name), getattr(two, name)
         assert a.shape == b.shape
@@ -48,6 +54,71 @@ def test_every_policy_is_written_out_right(place):
         agree(policy, problem, 20, 1e-9 if place == "spectrahedron" else 1e-12)
         played += 1
     assert played >= 4
+
+
+@pytest.mark.compiles
+@pytest.mark.parametrize(("place", "seeds"), [*((place, None) for place in PLACES), *((place, range(9)) for place in SIDE_BY_SIDE)])
+def test_machine_code_decides_what_its_source_decides(place, seeds, monkeypatch):
+    """To the bit, of every policy, alone and side by side: neither LLVM nor the processor has a say."""
+    counts = {where: (1, 3) if where in ("ball", "simplex") else (2,) for where in PLACES}
+    played = 0
+    for name, policy, problem in games_at(place, counts, 20, turn=2):
+        if seeds is not None and (getattr(policy, "runs", 1) is not None or name == "vaze2025"):
+            continue
+        ways = []
+        for interpret in "01":
+            monkeypatch.setenv("BRIDLE_INTERPRET", interpret)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ways.append(bridle.play(policy, problem, seed=seeds and list(seeds), engine="compiled", keep="decisions"))
+        for part in ("decisions", "costs", "values"):
+            np.testing.assert_array_equal(getattr(ways[0], part), getattr(ways[1], part), err_msg=name)
+        played += 1
+    assert played >= 4
+
+
+class Mine(NamedTuple):
+    """A policy of one's own, which has bridle's in it."""
+
+    inner: Any
+
+    def init(self, x1):
+        return self.inner.init(x1)
+
+    def decide(self, state):
+        return self.inner.decide(state)
+
+    def update(self, state, feedback):
+        return self.inner.update(state, feedback)
+
+
+@pytest.mark.compiles
+def test_what_is_not_said_is_compiled_where_it_pays(monkeypatch):
+    """The length of the game decides, not how many play beside it; records of one's own are left to Python unless one says otherwise."""
+    problem = bridle.problem("halfspaces", horizon=20_000, dim=3)
+    policy = bridle.policy_for("ogd", problem)
+    assert [bridle.play(policy, problem, horizon=rounds).engine for rounds in (19_999, 20_000)] == ["python", "compiled"]
+    assert bridle.play(policy, problem, horizon=3_000, seed=range(8)).engine == "python"
+    alone, beside = bridle.play(policy, problem, seed=3), bridle.play(policy, problem, seed=[1, 2, 3, 4, 5, 6, 7, 8, 9])
+    assert alone.totals.cost == beside.totals.cost[2]
+    monkeypatch.setattr(engines, "WORTH_COMPILING", 100)
+    assert bridle.play(bridle.policy_for("steiner", problem), problem, horizon=100).engine == "python"
+    assert bridle.play(Mine(policy.record), problem, horizon=100).engine == "python"
+    assert bridle.play(policy, problem, horizon=100).engine == "compiled"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert bridle.play(policy, problem, horizon=100).engine == "python"
+
+
+@pytest.mark.compiles
+def test_what_turns_out_not_to_compile_is_played_in_python(monkeypatch):
+    problem = bridle.problem("halfspaces", horizon=20_000, dim=4)
+    policy = bridle.policy_for("adagrad", problem)
+    monkeypatch.setattr(engine, "_COMPILED", {})
+    monkeypatch.setenv("BRIDLE_COMPILED", "0")
+    monkeypatch.setattr("bridle.engines.codegen.writer.formula", lambda *_: None)
+    assert bridle.play(policy, problem).engine == "python"
+    with pytest.raises(bridle.InputError, match="use engine 'jax'"):
+        bridle.play(policy, problem, engine="compiled")
 
 
 @pytest.mark.usefixtures("plain")
@@ -106,9 +177,8 @@ def loops(body, *operands):
     with jax.enable_x64(True):
         trace = jax.make_jaxpr(body)(*operands)
         expected = [np.asarray(part) for part in jax.tree.leaves(body(*operands))]
-    run = interpreted(lower(trace, constants=len(operands), states=0))
-    made = tuple(np.empty((1, *part.shape), dtype=part.dtype) for part in expected)
-    run(1, 1, np.zeros(0, int), tuple(np.asarray(each) for each in operands), made)
+    source = lower(trace, constants=len(operands), states=0)
+    made = run_both_ways(source, 1, 1, tuple(np.asarray(each) for each in operands), [(1, *part.shape) for part in expected])
     for got, want in zip(made, expected, strict=True):
         np.testing.assert_allclose(got[0], want, rtol=1e-13, atol=1e-13)
 
@@ -135,9 +205,7 @@ def test_arrays_of_no_elements_are_left_alone(body):
 
 
 @pytest.mark.compiles
-def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
-    scope: dict = {}
-    exec(preamble() + "@njit\ndef run(x, y):\n    for i in range(len(x)):\n        y[i] = _exp(x[i])\n", scope)
+def test_the_exponential_is_right_to_a_unit_in_the_last_place():
     rng, edges = np.random.default_rng(0), [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.3964185322641]
     halves = (np.arange(-1075, 1025) + 0.5) * np.log(2.0)
     tiny = np.concatenate([np.geomspace(1e-320, 1.0, 500), -np.geomspace(1e-320, 1.0, 500)])
@@ -145,24 +213,31 @@ def test_the_exponential_of_several_runs_is_right_to_a_unit_in_the_last_place():
         [rng.uniform(-746.0, 710.0, 50_000), rng.uniform(-1.0, 1.0, 20_000), rng.uniform(-746.0, -708.0, 20_000), halves, tiny]
     )
     x = np.concatenate([x, edges, [0.0, -0.0, np.inf, -np.inf, np.nan, 1e308, -1e308]])
-    made = np.empty_like(x)
-    scope["run"](x, made)
+    with jax.enable_x64(True):
+        source = lower(jax.make_jaxpr(jnp.exp)(x), constants=1, states=0)
+    made = np.empty((1, len(x)))
+    machine.rounds_of(engine.object_code(source))(1, 1, np.zeros(0, int), (x,), (made,))
+    made = made[0]
     with np.errstate(over="ignore", under="ignore"):
         exact = np.exp(x.astype(np.longdouble))
         rounded = exact.astype(float)
     fine = np.isfinite(rounded)
     np.testing.assert_array_equal(made[~fine], rounded[~fine])
     assert (np.abs(made[fine] - exact[fine]) / np.spacing(rounded[fine])).max() < 1.0 + 1e-6
-    alone = {}
-    exec(preamble(interpreted=True), alone)
+    alone: dict = {}
+    exec(PREAMBLE, alone)
     assert np.isnan(alone["_exp"](np.float64(np.nan)))  # and no warning of a cast
+    some = [*rng.choice(x, 2_000), *edges, 0.0, -0.0, np.inf, -np.inf]
+    again = dict(zip(x.tolist(), made.tolist(), strict=True))
+    with np.errstate(over="ignore", under="ignore"):
+        assert [alone["_exp"](np.float64(each)) for each in some] == [again[float(each)] for each in some]
 
 
 @pytest.mark.compiles
 def test_what_it_does_not_know_is_named_with_the_line_it_comes_from():
-    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'jax'"):
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_compiled\.py:\d+ .* traces to; use engine 'jax'"):
         loops(lambda v: jax.scipy.special.erf(v), np.ones(2))
-    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_numba\.py:\d+ .* traces to; use engine 'python'"):
+    with pytest.raises(bridle.InputError, match=r"'erf' that .*test_compiled\.py:\d+ .* traces to; use engine 'python'"):
         engine.compile_step(lambda constants, states, given: jax.scipy.special.erf(states), np.ones(2), np.ones(2), np.ones(2), 1e70)
 
 
@@ -179,13 +254,14 @@ def test_a_game_can_be_played_without_the_compiler(monkeypatch):
     problem = bridle.problem("fixed", horizon=30, dim=2)
     policy = bridle.policy_for("ogd", problem)
     monkeypatch.setattr(engine, "_COMPILED", {})
-    monkeypatch.setattr(engine.numba, "__version__", None)  # which what is compiled could not do without
+    monkeypatch.setattr(machine, "compiled", None)  # which what is compiled could not do without
     monkeypatch.setenv("BRIDLE_INTERPRET", "1")
-    one, two = bridle.play(policy, problem, engine="numba"), bridle.play(policy, problem)
+    one, two = bridle.play(policy, problem, engine="compiled"), bridle.play(policy, problem)
     np.testing.assert_allclose(one.totals.cost, two.totals.cost, rtol=1e-12)
     monkeypatch.setenv("BRIDLE_INTERPRET", "0")
+    monkeypatch.setenv("BRIDLE_COMPILED", "0")
     with pytest.raises(TypeError):
-        bridle.play(policy, problem, engine="numba")
+        bridle.play(policy, problem, engine="compiled")
 
 
 @pytest.mark.compiles
@@ -195,7 +271,7 @@ def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatc
     monkeypatch.setattr(engine, "_COMPILED", {})
     problem = bridle.problem("fixed", horizon=50, dim=2)
     policy = bridle.policy_for("ogd", problem)
-    first = bridle.play(policy, problem, engine="numba")
+    first = bridle.play(policy, problem, engine="compiled")
     (kept,) = tmp_path.glob("*.code")
     step = type(policy.record).update
 
@@ -204,7 +280,7 @@ def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatc
 
     monkeypatch.setattr(type(policy.record), "update", slower)
     monkeypatch.setattr(engine, "_COMPILED", {})
-    second = bridle.play(policy, problem, engine="numba")
+    second = bridle.play(policy, problem, engine="compiled")
     assert len(list(tmp_path.glob("*.code"))) == 2
     assert kept.exists()
     assert first.totals.cost != second.totals.cost
@@ -214,7 +290,7 @@ def test_compiled_code_is_kept_under_the_hash_of_its_source(tmp_path, monkeypatc
 def test_what_calls_a_solver_is_refused():
     problem = bridle.problem("halfspaces", horizon=10, dim=2)
     with pytest.raises(bridle.InputError, match="engine 'python' only"):
-        bridle.play(bridle.policy_for("steiner", problem), problem, engine="numba")
+        bridle.play(bridle.policy_for("steiner", problem), problem, engine="compiled")
 
 
 @pytest.mark.usefixtures("plain")
@@ -226,5 +302,5 @@ def test_arrays_without_numbers_are_neither_read_nor_written():
     run, size = engine.compile_step(one, np.zeros(0), (np.zeros(0), 1.0), np.array([2.0, 3.0]), 1e70)
     memory = np.zeros(size)
     memory[:3] = [1.0, 2.0, 3.0]
-    assert run(memory) == StepOutcome.DONE
+    assert run(memory)() == StepOutcome.DONE
     assert memory[0] == 6.0

@@ -1,49 +1,68 @@
-"""The numba engine: the round, traced once by JAX and written out as plain loops that numba compiles.
+"""The compiled engine: the round, traced once by JAX, written out as plain loops, and made machine code by LLVM.
 
 It is the fastest way to play one game, and many on a processor. There is no second copy of any algorithm: `loops` turns the trace of
-`turn`, whatever the policy and the adversary, into the source of one function. That source is the key of what is compiled and kept on disk
-(`kept_code`), so that a changed algorithm can never meet old machine code.
+`turn`, whatever the policy and the adversary, into the source of one function, and `llvm` translates that source as it stands. What is
+compiled decides to the bit what the source decides when Python runs it (``BRIDLE_INTERPRET=1``), on every processor.
 
-Several runs are traced side by side and share every instruction, up to 64 in one loop; the compiled code does not hold Python's lock, so
+Machine code is kept on disk (`kept_code`) under what it was made from: for records of bridle's own their kinds and shapes and the digest
+of bridle's sources, so that nothing is traced for it; for others the source that their trace gives. Old machine code never meets a
+changed algorithm.
+
+Several runs are traced side by side and share every instruction, up to 64 in one loop; the machine code does not hold Python's lock, so
 that there is such a loop on every core. A few runs are played each by itself.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import pickle
-import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
-import numba
 import numpy as np
-from numba.core import caching, compiler, serialize
 
 from bridle import records
-from bridle.core import InputError, S
-from bridle.engines import kept_code, runs
+from bridle.core import S
+from bridle.engines import kept_code, machine, runs
+from bridle.engines.codegen.llvm import SIDE_BY_SIDE, module
 from bridle.engines.codegen.loops import Ring, lower, lower_step
-from bridle.engines.codegen.python_source import PythonSource, execute
-from bridle.engines.codegen.trace import shapes, trace, trace_of, trace_runs
-from bridle.engines.jax import one_round
-from bridle.engines.round import Block, Collect, F, Marks, RunBatch, SingleRun, block_of, check_compiled
+from bridle.engines.codegen.python_source import PythonSource
+from bridle.engines.machine import ObjectCode
+from bridle.engines.round import (
+    Block,
+    CannotCompile,
+    Collect,
+    F,
+    Marks,
+    RunBatch,
+    SingleRun,
+    block_of,
+    check_compiled,
+    is_own,
+    made_of_own_records,
+)
+from bridle.engines.runs import shapes
 from bridle.ops import Array
 from bridle.records import R
 
 __all__ = ["advance", "advance_many", "compile_step"]
 
+if importlib.util.find_spec("jax") is None:  # now is the time to say so, not when the first round is to be compiled
+    raise ModuleNotFoundError("No module named 'jax'", name="jax")
+
 C = TypeVar("C")
 G = TypeVar("G")
+E = TypeVar("E")
 
 WIDTHS = (16, 32, 64)
 """So many runs have room in one loop. More would not make it faster, and would leave the cache."""
 
-FEW = 8
-"""Runs go side by side in such numbers, as a processor's instructions take them; fewer are faster each in a loop of its own."""
+FEW = SIDE_BY_SIDE
+"""Fewer runs are faster each in a loop of its own."""
 
 CACHE = 2**14
 """How many numbers of a run's widest array, times runs, still leave room in the cache for the others."""
@@ -57,8 +76,8 @@ class CompiledLoop(NamedTuple):
     layout: object
 
 
-CompiledStep: TypeAlias = tuple[Callable[[Array], int], int]
-"""A compiled step, and how long the array is that it works on."""
+CompiledStep: TypeAlias = tuple[Callable[[Array], Callable[[], int]], int]
+"""A compiled step, which is a function without arguments once it knows its array, and how long that array is."""
 
 _COMPILED: dict[object, CompiledLoop | CompiledStep] = {}
 
@@ -132,13 +151,21 @@ def _loop(constants: object, states: object, draw: object, collect: Collect, own
     """The compiled loop for records of these kinds and shapes; `own` says which leaves each of several runs has of its own."""
     single = (shapes(constants), shapes(states), draw)
     flags = None if own is None else tuple(flag for part in own for flag in records.leaves(part).values())
-    key = (*_kinds(*single), collect, wide, interpreting(), flags)
+    key = (_kinds(*single), collect, wide, interpreting(), flags)
     if key not in _COMPILED:
-        traced, (_, kept) = trace(*single, collect)
-        if own is not None:
-            traced = trace_runs(one_round(collect), single, own)
-        run = _load(lower(traced, len(records.leaves(constants)), len(records.leaves(states)), collect is Collect.TOTALS, wide))
-        _COMPILED[key] = CompiledLoop(run, [tuple(leaf.shape) for leaf in records.leaves(kept).values()], kept)
+
+        def written() -> tuple[PythonSource, object]:
+            from bridle.engines.codegen.trace import trace, trace_runs
+            from bridle.engines.jax import one_round
+
+            traced, (_, kept) = trace(*single, collect)
+            if own is not None:
+                traced = trace_runs(one_round(collect), single, own)
+            numbers = len(records.leaves(constants)), len(records.leaves(states))
+            return lower(traced, *numbers, collect is Collect.TOTALS, wide), shapes(kept)
+
+        run, kept = _made(_name(key, *single), written, machine.rounds_of, lambda run: run)
+        _COMPILED[key] = CompiledLoop(run, [leaf.axes for leaf in records.leaves(kept).values()], kept)
     return cast("CompiledLoop", _COMPILED[key])
 
 
@@ -149,19 +176,24 @@ def compile_step(one: Callable[[C, S, G], S], constants: C, states: S, given: G,
     """
     check_compiled(constants, states, given)
     single = shapes(constants), shapes(states), shapes(given)
-    key = (one, *_kinds(*single), largest, ring, interpreting())
+    key = (one, _kinds(*single), largest, ring, interpreting())
     if key not in _COMPILED:
-        try:
-            traced, out = trace_of(one, *single)
-        except TypeError as trouble:  # JAX's own complaints about what it cannot trace are TypeErrors
-            raise InputError(f"the policy cannot be compiled ({str(trouble).splitlines()[0]}); use engine 'python'") from None
-        before, after = (tuple(np.shape(leaf) for leaf in records.leaves(part).values()) for part in (states, out))
-        if before != after:
-            raise InputError("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
-        source, size = lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
-        run = _load(source)
-        # What is behind the compiler's front door takes this one kind of argument alone, and half the time to be called.
-        _COMPILED[key] = run.compile((numba.float64[::1],)) if hasattr(run, "compile") else cast("Callable[[Array], int]", run), size
+
+        def written() -> tuple[PythonSource, int]:
+            from bridle.engines.codegen.trace import trace_of
+
+            try:
+                traced, out = trace_of(one, *single)
+            except TypeError as trouble:  # JAX's own complaints about what it cannot trace are TypeErrors
+                raise CannotCompile(f"the policy cannot be compiled ({str(trouble).splitlines()[0]}); use engine 'python'") from None
+            before, after = (tuple(leaf.axes for leaf in records.leaves(shapes(part)).values()) for part in (states, out))
+            if before != after:
+                raise CannotCompile("the policy cannot be compiled (an update changes the shape of its state); use engine 'python'")
+            return lower_step(traced, len(records.leaves(constants)), len(records.leaves(states)), largest, ring)
+
+        name = _name((one.__qualname__, *key[1:]), *single) if is_own(one) else None
+        step = _made(name, written, machine.step_of, lambda run: lambda memory: partial(run, memory))
+        _COMPILED[key] = cast("CompiledStep", step)
     return cast("CompiledStep", _COMPILED[key])
 
 
@@ -176,66 +208,56 @@ def interpreting() -> bool:
     return os.environ.get("BRIDLE_INTERPRET", "") not in ("", "0")
 
 
-def _load(source: PythonSource) -> Callable[..., object]:
-    """The function `run` of a source; its machine code comes from the folder of compiled code where it can be kept there."""
-    if interpreting():
-        return source.interpreted()
-    text = source.text()
-    name = f"bridle_{hashlib.sha256((text + numba.__version__).encode()).hexdigest()[:24]}"
-    module = sys.modules[name] = ModuleType(name)  # numba finds a kept function's module by its name
-    execute(text, f"<{name}>", module.__dict__)
-    place = kept_code.folder()
-    if place is not None and hasattr(module.run, "_cache"):  # numba's own switch can turn the compiler off
-        module.run._cache = KeptFunction(name, place)
-    return cast("Callable[..., object]", module.run)
+def _made(
+    name: str | None,
+    written: Callable[[], tuple[PythonSource, E]],
+    bound: Callable[[ObjectCode], Callable[..., object]],
+    interpreted: Callable[[Callable[..., object]], Callable[..., object]],
+) -> tuple[Callable[..., object], E]:
+    """The function of a source, and what came with the source; from the folder of compiled code, where it is kept there by that name.
 
-
-_rebuilt: Callable[..., object] = compiler.CompileResult._rebuild
-_pickled: Callable[..., bytes] = serialize.dumps
-
-
-class KeptFunction(caching._Cache):
-    """What numba asks for the machine code of a function, and gives it to: one checked file for each signature and processor.
-
-    numba's own would look beside the source or in a folder of the environment's choice, and trust the pickles that it finds there.
+    Without a name it is the source itself that says what is the same.
     """
+    if interpreting():
+        source, more = written()
+        return interpreted(source.interpreted()), more
+    with machine.LOCK:
+        place, made = kept_code.folder(), None
+        if name is None:
+            made = written()
+            name = made[0].text() + repr(made[0].arrays)
+        file = f"{_digest(name, machine.processor())}.code"
+        content = None if place is None else kept_code.read(place, file)
+        if content is not None:
+            try:
+                code, more = pickle.loads(content)
+                return bound(code), made[1] if made else more
+            except Exception:  # whatever another build may trip over: it is compiled anew
+                pass
+        source, more = made or written()
+        code = object_code(source)
+        if place is not None:
+            kept_code.write(place, file, pickle.dumps((code, None if made else more)))
+        return bound(code), more
 
-    def __init__(self, name: str, place: Path) -> None:
-        self.name, self.place = name, place
 
-    @property
-    def cache_path(self) -> str:
-        """The folder."""
-        return str(self.place)
+def object_code(source: PythonSource) -> ObjectCode:
+    """The machine code of a source."""
+    translated = module(source.text(), source.arrays, source.wide)
+    return ObjectCode(machine.compiled(translated.text), translated.scratch)
 
-    def file(self, signature: object, codegen: Any) -> str:
-        """The name of the file for arguments of these types on this processor."""
-        key = f"{signature} {codegen.magic_tuple()} {sys.version} {np.__version__}"
-        return f"{self.name}.{hashlib.sha256(key.encode()).hexdigest()[:24]}.code"
 
-    def load_overload(self, signature: object, target_context: Any) -> object:
-        """The compiled function, if it is there; None else, and where this numba cannot make use of it."""
-        target_context.refresh()
-        content = kept_code.read(self.place, self.file(signature, target_context.codegen()))
-        if content is None:
-            return None
-        try:
-            return _rebuilt(target_context, *pickle.loads(content))
-        except Exception:  # whatever another build of the compiler may trip over: it is compiled anew
-            return None
+def _name(key: object, *parts: object) -> str | None:
+    """What machine code for these records is kept by; None where they are not all bridle's own, and only their trace can tell."""
+    return f"{key!r} {_sources()}" if made_of_own_records(*parts) else None
 
-    def save_overload(self, signature: object, compiled: Any) -> None:
-        """Keep the compiled function."""
-        if not compiled.lifted and not compiled.library.has_dynamic_globals:  # else it holds addresses of this process
-            kept_code.write(self.place, self.file(signature, compiled.codegen), _pickled(compiled._reduce()))
 
-    def enable(self) -> None:
-        """It is always in use."""
+@cache
+def _sources() -> str:
+    """The digest of bridle's own sources."""
+    home = Path(__file__).parents[1]
+    return _digest(*(f"{path.relative_to(home)} {path.read_text(encoding='utf-8')}" for path in sorted(home.rglob("*.py"))))
 
-    def disable(self) -> None:
-        """It is always in use."""
 
-    def flush(self) -> None:
-        """Forget what is kept of this function."""
-        for file in self.place.glob(f"{self.name}.*.code"):
-            file.unlink(missing_ok=True)
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:32]
