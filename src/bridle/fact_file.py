@@ -15,10 +15,10 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from threading import RLock
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from weakref import WeakSet
 
-from bridle import showing, storage
+from bridle import storage
 from bridle.core import InputError
 
 Facts: TypeAlias = dict[str, Any]
@@ -199,26 +199,6 @@ class Keeping:
         """One error where this is opened on a file, which has one holder."""
         if self.file is not None:
             raise InputError(f"a {self.kind} that is opened on a file cannot be copied or pickled: {self.file.name} has one holder")
-
-
-class Held:
-    """What can be opened on a file, and holds it until it is closed, at the latest at the end of its `with`."""
-
-    _kept: Keeping
-
-    def __repr__(self) -> str:
-        figures = {name: getattr(self, name) for name in ("budget", "rounds", "played", "spent", "left", "price") if hasattr(self, name)}
-        return showing.call(type(self).__name__, **figures)
-
-    def close(self) -> None:
-        """Let go of the file that it was opened on, for others to hold. It can still be asked, and changes no more."""
-        self._kept.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
 
 _keeping: WeakSet[Keeping] = WeakSet()

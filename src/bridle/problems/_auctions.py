@@ -32,17 +32,9 @@ FINEST = 1e-4
 """In what part of the mean price money should be counted."""
 
 
-class Till(Protocol):
-    """A gate, as `bridle.Gate` is one."""
-
-    def allows(self, amount: float) -> bool: ...
-
-
 class Bidder(Protocol):
     """Who bids in recorded auctions, as `bridle.Pacer` does; its facts say of which kind they are."""
 
-    @property
-    def gate(self) -> Till: ...
     @property
     def price(self) -> float: ...
     @property
@@ -50,6 +42,7 @@ class Bidder(Protocol):
     @property
     def left(self) -> float: ...
 
+    def allows(self, amount: float) -> bool: ...
     def bid(self, value: float) -> float: ...
     def pay(self, amount: float = 0.0) -> None: ...
     def facts(self) -> dict[str, Any]: ...
@@ -146,7 +139,7 @@ class AuctionLog:
         for t, (worth, others) in enumerate(zip(self.values.tolist(), self.prices.tolist(), strict=True)):
             bid = pacer.bid(worth)
             price = bid if first else others
-            if others <= bid and bid > 0.0 and pacer.gate.allows(price):
+            if others <= bid and bid > 0.0 and pacer.allows(price):
                 won, value = won + 1, value + worth
                 pacer.pay(price)
             else:

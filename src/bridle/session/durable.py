@@ -54,7 +54,7 @@ from zlib import crc32
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.budgets import Gate, Pacer
+from bridle.budgets import Gate
 from bridle.core import BridleWarning, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
@@ -130,7 +130,7 @@ class DurableCore(ReplayedSession):
     # --- making and rebuilding --------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def spec(image: SessionImage, gates: Mapping[str, Gate | Pacer] | None, every: int | None, imported: bool = False) -> bytes:
+    def spec(image: SessionImage, gates: Mapping[str, Gate] | None, every: int | None, imported: bool = False) -> bytes:
         """What a new session is made from, as `EventStore.create` keeps it: it is the session before its first event."""
         pending = image.parts.pending
         pending.run = pending.run or secrets.token_hex(8)
@@ -680,7 +680,7 @@ def open_core(
     policy: Any | None,
     x1: ArrayLike | None,
     snapshot_every: int | None,
-    gates: Mapping[str, Gate | Pacer] | None,
+    gates: Mapping[str, Gate] | None,
     wait: float,
     replayed: Callable[[HistoryEntry], object] | None,
     options: SessionOptions,

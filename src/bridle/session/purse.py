@@ -35,18 +35,18 @@ class Paid(NamedTuple):
 class Purse:
     """The gates and pacers of a session, by name."""
 
-    def __init__(self, budgets: Mapping[str, Gate | Pacer]) -> None:
+    def __init__(self, budgets: Mapping[str, Gate]) -> None:
         self.budgets = dict(budgets)
 
     @classmethod
-    def checked(cls, gates: Mapping[str, Gate | Pacer] | None) -> Purse:
+    def checked(cls, gates: Mapping[str, Gate] | None) -> Purse:
         """The budgets that a caller gives: copies of them, so that nobody else pays from these."""
         if gates is not None and not isinstance(gates, Mapping):
             raise InputError(f"gates must be gates and pacers under their names, not {validate.show(gates)}")
         for name, budget in (gates or {}).items():
             if not isinstance(name, str) or not 0 < len(name) <= 200:
                 raise InputError(f"gates must have names of 1 to 200 characters, not {validate.show(name)}")
-            if not isinstance(budget, (Gate, Pacer)):
+            if not isinstance(budget, Gate):
                 raise InputError(f"gates[{name!r}] must be a Gate or a Pacer, not {validate.show(budget)}")
             if budget._kept.file is not None:
                 raise InputError(f"gates[{name!r}] is open on a file of its own, and cannot be in the journal of a session as well")
@@ -55,7 +55,7 @@ class Purse:
     @classmethod
     def restored(cls, facts: Mapping[str, Mapping[str, Any]]) -> Purse:
         """The budgets that stand where these facts say."""
-        budgets: dict[str, Gate | Pacer] = {}
+        budgets: dict[str, Gate] = {}
         for name, (kind, numbers) in ((name, (each["kind"], each["facts"])) for name, each in facts.items()):
             budget = Pacer(0.0, 1) if kind == "pacer" else Gate(0.0)
             budget._become(numbers, f"the budget {name!r}")
@@ -69,7 +69,7 @@ class Purse:
             for name, budget in sorted(self.budgets.items())
         }
 
-    def find(self, name: object) -> Gate | Pacer:
+    def find(self, name: object) -> Gate:
         """The budget of this name."""
         budget = self.budgets.get(name) if isinstance(name, str) else None
         if budget is None:
@@ -77,18 +77,17 @@ class Purse:
             raise InputError(f"gate must be the name of a budget of this session ({known}), not {validate.show(name)}")
         return budget
 
-    def account(self, name: str) -> tuple[Account, object]:
+    def account(self, name: str) -> tuple[Account, Asked | None]:
         """Where a budget stands, to go back to."""
         budget = self.find(name)
-        return (budget.gate._account, budget._asked) if isinstance(budget, Pacer) else (budget._account, None)
+        return budget._account, budget._asked if isinstance(budget, Pacer) else None
 
-    def go_back(self, name: str, account: tuple[Account, object]) -> None:
+    def go_back(self, name: str, account: tuple[Account, Asked | None]) -> None:
         """Undo what was paid since: it was written down nowhere."""
-        budget, (stood, asked) = self.find(name), account
-        if isinstance(budget, Pacer):
-            budget.gate._account, budget._asked = stood, asked  # type: ignore[assignment]
-        else:
-            budget._account = stood
+        budget = self.find(name)
+        budget._account, asked = account
+        if isinstance(budget, Pacer) and asked is not None:
+            budget._asked = asked
 
     def asked(self, name: str) -> tuple[float, ...]:
         """What a pacer was asked of the round that is now to be paid."""

@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.budgets import Gate, Pacer
+from bridle.budgets import Gate
 from bridle.core import InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
@@ -432,11 +432,8 @@ def decode_value(code: RecordCode, arrays: dict[str, Array]) -> Any:
 def _kinds() -> dict[str, type]:
     """The record types that a file may name."""
     kinds = [kind for room in ROOMS for module in _modules(room) for kind in vars(module).values()]
-    return {kind.__name__: kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "_fields") and _defined_in_a_room(kind)}
-
-
-def _defined_in_a_room(kind: type) -> bool:
-    return kind.__module__.split(".")[:2] in [["bridle", room] for room in ROOMS]
+    own = [kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "_fields")]
+    return {kind.__name__: kind for kind in own if kind.__module__.split(".")[:2] in [["bridle", room] for room in ROOMS]}
 
 
 def _modules(room: str) -> list[ModuleType]:
@@ -533,8 +530,8 @@ def refuse_another_policy(policy: object, saved: Saved, name: str) -> None:
         one, other = (
             None
             if part not in codes
-            else storage.digest({"code": codes[part]}, {key: value for key, value in found.items() if _of(key, part)})
-            for codes, found in ((given, _floats(arrays)), (stored, saved.arrays))
+            else storage.digest({"code": codes[part]}, {key: value for key, value in found.items() if f"{key}.".startswith(f"{part}.")})
+            for codes, found in ((given, {key: np.asarray(value, dtype=float) for key, value in arrays.items()}), (stored, saved.arrays))
         )
         if one != other:
             what = part.removeprefix("parameters.")
@@ -551,7 +548,7 @@ def refuse_other_options(given: Mapping[str, object], saved: Saved, name: str) -
             raise _differs(name, key, _plain(stored), _plain(value))
 
 
-def refuse_other_budgets(gates: Mapping[str, Gate | Pacer] | None, made: Capsule, name: str) -> None:
+def refuse_other_budgets(gates: Mapping[str, Gate] | None, made: Capsule, name: str) -> None:
     """One error that names a budget which is not as the session was made with."""
     if gates is None:
         return
@@ -563,14 +560,6 @@ def refuse_other_budgets(gates: Mapping[str, Gate | Pacer] | None, made: Capsule
 
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, (tuple, list, np.ndarray)) else value
-
-
-def _floats(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: np.asarray(value, dtype=float) for key, value in arrays.items()}
-
-
-def _of(key: str, part: str) -> bool:
-    return key == part or key.startswith(f"{part}.")
 
 
 def _shown(code: Any, arrays: Mapping[str, Any]) -> object:
