@@ -54,14 +54,6 @@ class MixingPolicy(Policy[S], Protocol[S]):
         ...
 
 
-class HintedPolicy(Policy[S], Protocol[S]):
-    """A policy that may be told what to expect of its next round."""
-
-    def hinted(self, state: S, hint: Hint) -> S:
-        """The state with this prediction of the next round."""
-        ...
-
-
 class SessionActions(SessionRounds):
     """A session's rounds, with what is said before them and played in them; `_boundary` is None where decisions are played as they are."""
 
@@ -177,7 +169,7 @@ class SessionActions(SessionRounds):
             pending.begin_at(start)
             before = pending.ready.state
         if expected is not None:
-            pending.tell(lambda state: cast("HintedPolicy[object]", self._parts.record).hinted(state, expected))
+            pending.tell(lambda state: cast(Hintable, self._parts.record).hinted(state, expected))
         action = None if limits is None else self._keep(limits, pending, terms)
         ready = pending.ready
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
@@ -190,9 +182,7 @@ class SessionActions(SessionRounds):
     def _expected(self, hint: HintGiven, through: RoundTerms | None) -> Hint:
         """A hint, checked; refused where the policy takes none."""
         if capability(self._parts.record, Hintable) is None:
-            configured = self._parts.configured
-            name = type(self._parts.record).__name__ if configured is None else configured.name
-            raise InputError(f"hint cannot be given: policy {name} takes no predictions (`optimistic` does)")
+            raise InputError(f"hint cannot be given: policy {self._called} takes no predictions (`optimistic` does)")
         if through is not None:
             raise InputError(f"hint cannot be given with {through.keyword}: it would be about weights, not about actions")
         return checked_hint(hint, self._dim, self._limits.largest)

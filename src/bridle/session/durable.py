@@ -554,18 +554,6 @@ class Embedded:
             raise problem
         return applied.value
 
-    def decision(self) -> Array | None:
-        """The decision of this round, where nothing has to be done for it; else None."""
-        core = self.core
-        if self._owner == get_ident():
-            return None
-        with self.lock:
-            if core.stale or self.ended or core.seq != self._last:
-                return None
-            if core.session._boundary is not None or not core.store.holds(core.lease):
-                return None
-            return core.session.decide()
-
     def read(self, what: Callable[[DurableCore], T]) -> T:
         """What is read of the session."""
         self._refuse_nested()

@@ -17,6 +17,7 @@ import operator
 import secrets
 from bisect import insort
 from collections.abc import Callable
+from copy import copy as shallow
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeVar, cast
@@ -216,14 +217,9 @@ class PendingRounds:
 
     def clone(self) -> PendingRounds:
         """Pending rounds of their own that begin like these: what is done to them is not seen here."""
-        other = object.__new__(type(self))
-        other.__dict__ = self.__dict__.copy()
-        other.copies, other.idle, other.waiting, other.shared = (
-            self.copies.copy(),
-            self.idle.copy(),
-            self.waiting.copy(),
-            self.shared.copy(),
-        )
+        other = shallow(self)
+        other.copies, other.idle = self.copies.copy(), self.idle.copy()
+        other.waiting, other.shared = self.waiting.copy(), self.shared.copy()
         return other
 
     def _fresh(self, start: Array) -> Copy:

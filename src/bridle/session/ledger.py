@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
-from typing import TypedDict, cast
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -69,17 +69,7 @@ class LedgerFacts(TypedDict):
     sure: bool
     told: bool
     between: list[int]
-    conflict: ConflictFacts | None
-
-
-class ConflictFacts(TypedDict):
-    """A `Conflict` as a save file's header holds it."""
-
-    rounds: Sequence[int]
-    constraints: Sequence[int]
-    weights: Sequence[float]
-    margin: float
-    found: int
+    conflict: dict[str, Any] | None
 
 
 class Ledger:
@@ -527,7 +517,7 @@ class Ledger:
             "sure": self.sure,
             "told": self.told,
             "between": [int(count) for count in self.counted.between],
-            "conflict": None if self.conflict is None else cast("ConflictFacts", self.conflict._asdict()),
+            "conflict": None if self.conflict is None else self.conflict._asdict(),
         }
 
     def restore(self, arrays: dict[str, Array], facts: LedgerFacts, rounds: int) -> None:
@@ -548,8 +538,7 @@ class Ledger:
         self.told = bool(facts["told"])
         proof = facts["conflict"]
         if proof is not None:
-            blamed, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
-            self.conflict = Conflict(blamed, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
+            self.conflict = Conflict._make(tuple(part) if isinstance(part, list) else part for part in map(proof.get, Conflict._fields))
         self.searching = restored_search(records.under("searching.", arrays), len(sums.a))
         self.reduction = restored_reduction(records.under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import cache
 from os import PathLike
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, Self, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import database, records, validate
-from bridle.budgets import Gate, Pacer
+from bridle.budgets import Gate
 from bridle.core import Bound, Domain, Feedback, InputError, LearnsLate, Policy, S, TriesPoints, capability
 from bridle.domains.closed_form import BallSet
 from bridle.engines.mirror import require_compiler
@@ -37,12 +37,15 @@ from bridle.session.parts import SessionParts, checked_names
 from bridle.session.prior import Prior
 from bridle.session.rates import RateLimit
 from bridle.session.rounds import HistoryEntry
-from bridle.session.shown import LookedAt, ShownSession
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
+from bridle.showing import count, later, number, short
+from bridle.showing.marks import QUANTITIES
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bridle.database.store import EventStore
 
 T = TypeVar("T")
@@ -52,7 +55,15 @@ ENGINES_OF_SESSIONS = ("python", "numba")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionVerbs, ShownSession):
+class LookedAt(NamedTuple):
+    """What is shown of a session: what it is and by which name, the plain session that holds the figures, and whether it can go on."""
+
+    called: str
+    session: Any
+    stands: str
+
+
+class Session(SessionVerbs):
     """One policy at work on your own stream: decide, observe, and know what is proved.
 
     A session keeps the policy's state, totals of what was observed, certificates, alarms, and rounds whose feedback comes late. It lives in
@@ -220,8 +231,7 @@ class Session(SessionVerbs, ShownSession):
         """
         price = self._read(lambda nested: self._settled(nested).price())
         if price is None:
-            name = getattr(self.policy, "name", type(self._parts.record).__name__)
-            raise InputError(f"policy {name} keeps no price here; policies with queues do, such as soft (without clip)")
+            raise InputError(f"policy {self._called} keeps no price here; policies with queues do, such as soft (without clip)")
         return price
 
     @property
@@ -236,8 +246,7 @@ class Session(SessionVerbs, ShownSession):
         """
         rates = self._read(lambda nested: self._settled(nested).rates())
         if not rates:
-            name = getattr(self.policy, "name", type(self._parts.record).__name__)
-            raise InputError(f"policy {name} keeps no limits on how often; policy rate does")
+            raise InputError(f"policy {self._called} keeps no limits on how often; policy rate does")
         return rates
 
     @property
@@ -423,7 +432,7 @@ class Session(SessionVerbs, ShownSession):
         *,
         history: Callable[[HistoryEntry], object] | None = None,
         snapshot_every: int | None = None,
-        gates: Mapping[str, Gate | Pacer] | None = None,
+        gates: Mapping[str, Gate] | None = None,
         wait: float = 0.0,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableSession:
@@ -487,7 +496,7 @@ class Session(SessionVerbs, ShownSession):
         x1: ArrayLike | None = None,
         *,
         snapshot_every: int | None = None,
-        gates: Mapping[str, Gate | Pacer] | None = None,
+        gates: Mapping[str, Gate] | None = None,
         wait: float = 0.0,
         replayed: Callable[[HistoryEntry], object] | None = None,
         **options: Unpack[savefile.SessionOptions],
@@ -516,6 +525,73 @@ class Session(SessionVerbs, ShownSession):
             The other arguments of `Session`.
         """
         return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, replayed, options)
+
+    # --- how it shows itself ---------------------------------------------------------------------------------------------------------
+
+    def _looked_at(self) -> LookedAt:
+        return LookedAt(type(self).__name__, self, "ready")
+
+    def __repr__(self) -> str:
+        called, session, stands = self._looked_at()
+        waiting = [f"{session.pending:,} pending"] if session.pending else []
+        figures = [count(session.rounds, "round"), f"cost {number(session.cost)}", f"CCV {number(session.ccv)}", *waiting, stands]
+        return f"{called}: {short(self.policy)}\n  {', '.join(figures)}"
+
+    def plot(
+        self,
+        what: str | Sequence[str] = QUANTITIES,
+        *,
+        rounds: Sequence[HistoryEntry] | None = None,
+        ax: object = None,
+        width: str | None = None,
+    ) -> Figure:
+        """Certified regret and CCV so far, beside what the theorem allows, as a figure.
+
+        A session keeps totals, not rounds. Both are drawn against the round where it has a journal (`Session.open`), which is replayed for
+        that; CCV is, where its history was kept. What is known of the present alone is drawn as bars.
+
+        Returns the figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType
+        fonts.
+
+        Parameters
+        ----------
+        what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
+            Which of the two is drawn; each has axes of its own.
+        rounds : list of dict, optional
+            What `history` was told. Default: the list of which `history` is the ``append``, as in ``Session(policy, history=log.append)``.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
+        width : {"column", "page"}, optional
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> log = []
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), history=log.append)
+        >>> for _ in range(20):
+        ...     x = session.step(cost=bridle.Affine([-1.0, 0.0]), constraints=[bridle.Affine([1.0, 0.0], -0.5)])
+        >>> [panel.get_title(loc="left") for panel in session.plot().axes]
+        ['Regret after 20 rounds', 'CCV against t']
+        """
+        pictures, looked = later("bridle.session.pictures"), self._looked_at()
+        told = self._told_rounds() if rounds is None else rounds
+        curve = self._curve(pictures) if told is None else pictures.from_history(told)
+        drawn: Figure = pictures.plot_session(looked.session, curve, what, ax, width)
+        return drawn
+
+    def _curve(self, pictures: ModuleType) -> Any:
+        """What is known of it round by round, without a history."""
+        return None
+
+    def _told_rounds(self) -> Sequence[HistoryEntry] | None:
+        """What `history` was told, where that is the `append` of a list that holds something."""
+        listener = getattr(self._looked_at().session, "history", None)
+        kept = getattr(listener, "__self__", None)
+        return kept if isinstance(kept, list) and getattr(listener, "__name__", "") == "append" and kept else None
+
+    def _repr_html_(self) -> str:
+        return str(later("bridle.session.pictures").session_card(*self._looked_at(), self._told_rounds()))
 
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
@@ -565,8 +641,6 @@ class DurableSession(Session):
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
     def decide(self, **said: Unpack[Prior]) -> Array:
-        if (not said or all(each is None for each in said.values())) and (x := self._embedded.decision()) is not None:
-            return x
         return self._embedded.do(self._core.decide, **said)  # type: ignore[no-any-return]
 
     def observe(
@@ -586,9 +660,6 @@ class DurableSession(Session):
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
         if gone:
             refuse_gone(gone)
-        if key is None and ticket is None and modulus is None and played is None and pay is None:
-            self._embedded.do(self._core.observe_numbers, f, df, g, dg)
-            return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
             ticket=ticket, played=played, key=key, pay=pay,
