@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import nextafter
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
 
 import numpy as np
@@ -79,25 +80,16 @@ def _share(name: str, value: object) -> float:
     return share
 
 
-def _below_one(name: str, value: object) -> float:
-    share = validate.positive(name, value)
-    if share >= 1.0:
-        raise InputError(f"{name} must be a share below 1, not {validate.show(value)}")
-    return share
+def _up_to(most: float, what: str) -> Callable[[str, object], float]:
+    """The check of a number above 0 and at most `most`, which is `what` it must be."""
 
+    def check(name: str, value: object) -> float:
+        number = validate.positive(name, value)
+        if number > most:
+            raise InputError(f"{name} must be {what}, not {validate.show(value)}")
+        return number
 
-def _step(name: str, value: object) -> float:
-    step = validate.positive(name, value)
-    if step > 1.0:
-        raise InputError(f"{name} must be at most 1, so that the level moves in small steps, not {validate.show(value)}")
-    return step
-
-
-def _gap(name: str, value: object) -> float:
-    gap = validate.positive(name, value)
-    if gap > 1.0:
-        raise InputError(f"{name} must be a difference of shares above 0 and at most 1, not {validate.show(value)}")
-    return gap
+    return check
 
 
 def _groups(name: str, value: object) -> tuple[float, ...] | None:
@@ -126,10 +118,10 @@ def _period(name: str, value: object) -> int | str:
 
 
 Share = Annotated[float, _share]
-Step = Annotated[float, _step]
+Step = Annotated[float, _up_to(1.0, "at most 1, so that the level moves in small steps")]
 Base = Annotated[str, _base]
 Positive = Annotated[float, validate.positive]
-BelowOne = Annotated[float, _below_one]
+BelowOne = Annotated[float, _up_to(nextafter(1.0, 0.0), "a share below 1")]
 
 
 @dataclass(frozen=True, repr=False)
@@ -339,7 +331,7 @@ class AlertBudget(Settings):
 class GapLimit(Settings):
     """A limit on the gap between groups."""
 
-    gap: Annotated[float, _gap] = 0.05
+    gap: Annotated[float, _up_to(1.0, "a difference of shares above 0 and at most 1")] = 0.05
     groups: Annotated[Sequence[float] | None, _groups] = None
     eta: Step = ETA
     kinds: ClassVar[tuple[GapKind, ...]]

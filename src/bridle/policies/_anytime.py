@@ -51,7 +51,7 @@ from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
 from bridle.learners import AdaGradSteps, adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, ratio, scalar, where
+from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, ratio, scalar, where
 from bridle.policies.anytime_forms import (
     STEEPEST,
     TOUCH,
@@ -65,7 +65,7 @@ from bridle.policies.anytime_forms import (
     linearised,
     missed_alarm,
     none_kept,
-    remembered,
+    onto_halfspaces,
     slots_for,
 )
 from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet
@@ -176,16 +176,10 @@ class Anytime(NamedTuple):
         weights = self.weigh(state, cut.g, cut.far, norm(feedback.df))
         constraint = weights.constraint * self.form.direction(cut)
         y, S, H = self.step(state, weights, weights.cost * feedback.df + constraint, constraint, feedback.modulus)
-        A, b, slot = state.A, state.b, state.slot
-        if A is not None and b is not None and slot is not None:  # where there are slots
-            y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
-            y = y if others is None else sweep(*others, y)
-            if b.shape[-1]:
-                y, violated = sweep(A, b, y), cut.far > TOUCH * self.reach
-                A, b, slot = remembered(A, b, slot, cut.normal, cut.level, violated)
+        y, kept = onto_halfspaces(y, (state.A, state.b, state.slot), cut, others, cut.far > TOUCH * self.reach)
         rounds = state.rounds + 1.0
         infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)  # type: ignore[arg-type]
-        return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, A, b, slot, rounds, infeasible)
+        return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, *kept, rounds, infeasible)
 
     def linearise(self, x: Array, feedback: Feedback) -> tuple[LinearisedConstraint, tuple[Array, Array] | None, Flag]:
         """The halfspace that counts, all of them where there are several, and whether one of them misses the domain."""
@@ -481,8 +475,6 @@ def anytime(
         k, how many constraints a round reveals; only checked. Default: any number. Values: a whole number, 1 or
         above. Unit: constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     D = diameter_of(domain, diameter)
     P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
     measure = form_for(form, lipschitz, smoothness)

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 import numpy as np
 
-from bridle import ops, records, validate
+from bridle import ops, records
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.domains.half_space_cut import iterate
 from bridle.learners import AdaHedge, Hedge
@@ -355,8 +355,6 @@ def anytime_entropy(
         k, how many constraints a round reveals; only checked. Default: any number. Values: a whole number, 1 or above.
         Unit: constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     slots = slots_for(halfspace, cuts)
     record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), told("V", V, None), slots)
     rate = told("lam", lam, 0.5 / record.spread)

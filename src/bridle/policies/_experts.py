@@ -268,8 +268,6 @@ def experts(
         k, how many constraints a round reveals; only checked. Default: any number. Values: a whole number, 1 or
         above. Unit: constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     if not isinstance(domain, SimplexSet):
         raise InputError(f"domain must be a simplex for experts, such as bridle.Simplex(3), not {validate.show(domain)}")
     learner = cast(Hedge, AdaHedge(domain))

@@ -103,10 +103,9 @@ def _recoo(
     beta: Setting,
     form: str,
 ) -> Recoo:
-    k = validate.whole("constraints", constraints)
-    inside = prox_for(domain, form, k)
+    inside = prox_for(domain, form, constraints)
     initial, e, beta = validate.setting("initial", initial), validate.setting("exponent", exponent), validate.setting("beta", beta)
-    return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(k))
+    return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(constraints))
 
 
 def recoo_bound(policy: Configuration[Recoo], constants: Constants, t: float) -> Bound:

@@ -92,7 +92,7 @@ def liakopoulos2019(
         The step size. Default: that of the theorem, for this window. Values: above 0. Unit: action per unit of
         weighted gradient.
     """
-    T, K, k = validate.setting("horizon", horizon), validate.setting("window", window), validate.whole("constraints", constraints)
+    T, K, k = validate.setting("horizon", horizon), validate.setting("window", window), constraints
     if np.any(K < 1.0) or np.any(K > T):
         raise InputError(f"window must be between 1 and the horizon, not {validate.show(window)}")
     GD, size, D = units(domain, lipschitz, bound, diameter, k, 0.0)

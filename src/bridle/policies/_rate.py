@@ -367,7 +367,7 @@ def rate(
         What counts as a violation. Values: each (every limit has its share) or any (limits share one).
     """
     shares = validate.array("at_most", at_most).reshape(-1)
-    k = len(shares) if constraints is None else validate.whole("constraints", constraints)
+    k = len(shares) if constraints is None else constraints
     if len(shares) not in (1, k):
         raise InputError(f"at_most must be one share, or one for each of the {k} constraints, not {validate.show(at_most)}")
     validate.one_of("form", form, FORMS)

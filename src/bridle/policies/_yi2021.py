@@ -175,7 +175,7 @@ def yi2021(
     form
         How a constraint is read from its feedback. Values: affine or function (a convex function as it is).
     """
-    G, k = validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    G, k = validate.setting("lipschitz", lipschitz), constraints
     D = diameter_of(domain, diameter)
     if modulus is not None and (step is not None or exponent is not None):
         raise InputError("modulus sets the steps to 2 / (modulus t): it goes with neither step nor exponent")

@@ -120,8 +120,8 @@ class ProximalPenalty(NamedTuple):
 def _proximal_penalty(
     domain: Domain, lipschitz: Scalar, step: Scalar, decay: Scalar, constraints: int, modulus: Scalar | None = None
 ) -> ProximalPenalty:
-    k = validate.whole("constraints", constraints)
-    return ProximalPenalty(prox_for(domain, "affine", k), step, decay, lipschitz * lipschitz, modulus, np.ones(k))
+    prox = prox_for(domain, "affine", constraints)
+    return ProximalPenalty(prox, step, decay, lipschitz * lipschitz, modulus, np.ones(constraints))
 
 
 def _is_proximal(form: str) -> bool:

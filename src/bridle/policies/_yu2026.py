@@ -264,7 +264,7 @@ def yu2026(
     """
     G, F, sigma = validate.setting("lipschitz", lipschitz), validate.setting("bound", bound), validate.setting("noise", noise, zero=True)
     v, rate, D = validate.setting("weight", weight), validate.setting("lam", lam), diameter_of(domain, diameter)
-    k, positive = validate.whole("constraints", constraints), switch("clip", clip)
+    k, positive = constraints, switch("clip", clip)
     if positive and np.any(np.asarray(sigma) > 0.0):
         raise InputError(f"noise must be 0 with clip: positive parts of noisy values are biased upwards, not {validate.show(noise)}")
     GD = G * D

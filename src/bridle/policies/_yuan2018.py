@@ -172,7 +172,7 @@ def yuan2018(
     step
         The step size. Default: D / (G sqrt(k + 1) T^b). Values: above 0. Unit: action per unit of gradient.
     """
-    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), constraints
     D, b = diameter_of(domain, diameter), fraction("exponent", exponent)
     eta = told("step", step, D / (G * (k + 1.0) ** 0.5 * T**b))
     return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, None, np.ones(k))
@@ -209,5 +209,5 @@ def yuan2018_strong(
     constraints
         k, how many constraints a round reveals. Values: a whole number, 1 or above. Unit: constraints.
     """
-    G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), validate.whole("constraints", constraints)
+    G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), constraints
     return PenaltyEach(domain, 1.0 / H, 1.0, (k + 1.0) * G * G, H, np.ones(k))

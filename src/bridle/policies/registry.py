@@ -342,6 +342,8 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
         for key, value in settings.items()
         if value is not None
     }
+    if "constraints" in canonical and name in _OF_THE_LIBRARY:
+        canonical["constraints"] = validate.whole("constraints", canonical["constraints"])
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     for key in lengths:
         if key == "learner" or isinstance(by_name[key].default, str):
