@@ -201,9 +201,8 @@ def auctions(
     steepest = max(float(np.linalg.norm(rows, axis=1).max()) for rows in (gained, paid))
     nothing = np.eye(bids.shape[1])[0]
     constants = constants_of(
-        domain, lipschitz=steepest, bound=max(rate, float(paid.max()) - rate), modulus=0.0, constraints=1, time_varying=True
+        domain, lipschitz=steepest, bound=max(rate, float(paid.max()) - rate), feasible=nothing, slater=rate, safe=nothing
     )
-    constants |= {"feasible": nothing, "slater": rate, "safe": nothing}
     return recorded_problem(f"auctions on {data}", domain, stream, constants, horizon, seed)
 
 

@@ -125,10 +125,7 @@ def experts(horizon: int, seed: int = 0, dim: int = 100, share: float = 0.1, ada
     means[best] = 0.5
     rates = np.where(careful, 0.0, 10.0 ** -rng.uniform(0.0, RAREST, N))
     most = np.where(careful, 0.0, 1.0)
-    constants = constants_of(
-        domain, lipschitz=float(max(np.linalg.norm(means + NOISE), np.linalg.norm(most))), bound=1.0, modulus=0.0, constraints=1,
-        time_varying=True,
-    )  # fmt: skip
+    constants = constants_of(domain, lipschitz=float(max(np.linalg.norm(means + NOISE), np.linalg.norm(most))), bound=1.0)
     spread = float(max(means.max() - means.min() + 2.0 * NOISE, 1.0))
     constants |= {"feasible": np.eye(N)[best], "slater": 0.0, "spread": spread, "below": 0.0}
     if horizon % 2 == 0:

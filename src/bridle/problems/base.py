@@ -136,7 +136,9 @@ def _priced(make: Callable[..., Problem], price: float, **parameters: object) ->
 
 def constants_of(domain: Domain, **known: Unpack[Constants]) -> Constants:
     """The constants of a problem: what is usually so, unless `known` says otherwise."""
-    usual: Constants = {"diameter": domain.diameter(), "convex": True, "affine": True}
+    usual: Constants = {
+        "diameter": domain.diameter(), "convex": True, "affine": True, "modulus": 0.0, "constraints": 1, "time_varying": True,
+    }  # fmt: skip
     return usual | known
 
 
