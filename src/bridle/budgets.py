@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, floor, inf
-from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -42,6 +41,7 @@ from bridle.core import InputError
 from bridle.fact_file import Keeping
 from bridle.ops import Array
 from bridle.pacing import Asked, DescentPrice, LearnedPrice, Pace, SpendPlan, pacing_bound, planned, weights_of
+from bridle.storage import StrPath
 
 MOST_UNITS = 10**13
 """The largest budget, in units: beyond it a float does not tell one unit from the next."""
@@ -108,7 +108,7 @@ class Gate:
         self._kept = Keeping(self._kind, self.facts)
 
     @classmethod
-    def open(cls, path: str | PathLike[str], budget: float | None = None, unit: float | None = None) -> Gate:
+    def open(cls, path: StrPath, budget: float | None = None, unit: float | None = None) -> Gate:
         """The gate in a file, or a new one where there is none; this process alone holds it until `close`, or until it ends.
 
         Every payment is on the disk before `pay` returns: pay first, then spend, and nothing that was paid is ever free again, whenever
@@ -138,7 +138,7 @@ class Gate:
         return cls._opened(path, wanted, None if budget is None else lambda: cls(budget, 0.01 if unit is None else unit))
 
     @classmethod
-    def _opened(cls, path: str | PathLike[str], wanted: Mapping[str, Any], fresh: Callable[[], Self] | None) -> Self:
+    def _opened(cls, path: StrPath, wanted: Mapping[str, Any], fresh: Callable[[], Self] | None) -> Self:
         """The one in a file, or a new one where there is none; it must have been made with what is `wanted`, where that is not None."""
         held = cls(*cls._least)
 
@@ -284,7 +284,7 @@ class Gate:
         given = validate.array("amounts", amounts)
         return np.asarray(np.ceil(given * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write a copy to a file, atomically, with everything needed to continue. What is paid afterwards is not in it.
 
         What was opened on a file needs no saving.
@@ -293,7 +293,7 @@ class Gate:
             self._kept.save(path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: StrPath) -> Self:
         """What was saved, bit for bit, in memory: whoever else loads the file has its money too.
 
         `open` gives a file to one holder alone.
@@ -439,7 +439,7 @@ class Pacer(Gate):
     @classmethod
     def open(  # type: ignore[override]  # it has arguments of its own
         cls,
-        path: str | PathLike[str],
+        path: StrPath,
         budget: float | None = None,
         rounds: int | None = None,
         value: float | None = None,

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from bridle import storage
 from bridle.core import InputError
+from bridle.storage import StrPath
 
 Facts: TypeAlias = dict[str, Any]
 """What can be JSON, under names."""
@@ -41,7 +42,7 @@ class FactFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: StrPath,
         kind: str,
         fresh: Callable[[], Mapping[str, object]] | None,
         check: Callable[[Facts], object],
@@ -155,9 +156,7 @@ class Keeping:
         self.file: FactFile | None = None
         self._left: tuple[str, Facts] | None = None  # where it was last loaded from or saved to, and what was there then
 
-    def open(
-        self, path: str | os.PathLike[str], fresh: Callable[[], Mapping[str, object]] | None, check: Callable[[Facts], object]
-    ) -> None:
+    def open(self, path: StrPath, fresh: Callable[[], Mapping[str, object]] | None, check: Callable[[Facts], object]) -> None:
         """Hold the file at `path` from now on."""
         self.file = FactFile(path, self.kind, fresh, check)
         _keeping.add(self)
@@ -176,12 +175,12 @@ class Keeping:
                         self.put()
                 self.file.close()
 
-    def load(self, path: str | os.PathLike[str], take: Callable[[Facts], object]) -> None:
+    def load(self, path: StrPath, take: Callable[[Facts], object]) -> None:
         """Take the facts of a file that nobody holds."""
         with closing(FactFile(path, self.kind, None, take)) as file:
             self._left = file.path, file.facts
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write a copy, unless somebody else holds the file or has written it since this object was there."""
         if self.file is not None and self.file.path == storage.real(storage.named(path)):
             self.put()

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
-from os import PathLike
 from pathlib import Path
 
 from bridle.comparisons import analysis, charts, tables
@@ -34,10 +33,11 @@ from bridle.problems import problem_facts
 from bridle.showing import count, listing, number, seed_range, svg
 from bridle.showing.marks import Chart
 from bridle.showing.tables import Cell, page_row, page_table
+from bridle.storage import StrPath
 
 
 def write_report(
-    rows: Iterable[GameRow], path: str | PathLike[str], title: str | None = None, *, command: str | None = None, date: str | None = None
+    rows: Iterable[GameRow], path: StrPath, title: str | None = None, *, command: str | None = None, date: str | None = None
 ) -> Path:
     """Write the report of these games to `path`: the whole new page, or the old one stays.
 

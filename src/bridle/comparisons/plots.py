@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from itertools import chain, count
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,6 +19,7 @@ from bridle.problems import problem_facts
 from bridle.showing.figures import require_matplotlib, sheet, styled
 from bridle.showing.marks import Axis, Chart, Quantity
 from bridle.showing.marks import chosen as quantities_of
+from bridle.storage import StrPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,9 +112,7 @@ FORMATS = ("png", "svg")
 """What is written unless told; PDF is the third."""
 
 
-def write_figures(
-    rows: Iterable[GameRow], folder: str | PathLike[str], formats: Sequence[str] = FORMATS, width: str | None = None
-) -> list[Path]:
+def write_figures(rows: Iterable[GameRow], folder: StrPath, formats: Sequence[str] = FORMATS, width: str | None = None) -> list[Path]:
     """Write every figure to the folder, which is made where it is missing; the paths, in order.
 
     For each problem and horizon: `NAME-T1000-curves` (regret and CCV against t), `-tradeoff` and `-pace`; for each problem with several

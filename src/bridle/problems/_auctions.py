@@ -10,7 +10,6 @@ A bid of b wins where the others' highest bid is at most b. The winner pays that
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +23,7 @@ from bridle.problems.base import Problem, constants_of
 from bridle.problems.own_tables import OwnTable, is_own_file, read_table
 from bridle.problems.recorded import recorded_problem
 from bridle.problems.registry import registered
+from bridle.storage import StrPath
 
 KINDS = ("second", "first")
 """What the winner pays: the others' highest bid, or his own."""
@@ -93,7 +93,7 @@ class AuctionLog:
         object.__setattr__(self, "prices", prices)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], argument: str = "path") -> AuctionLog:
+    def read(cls, path: StrPath, argument: str = "path") -> AuctionLog:
         """The record in a file, .csv or .npz, with columns `value` and `price`; a column `time`, if there is one, must not go back."""
         table = read_table(argument, path)
         values, prices = table.need(argument, ("value", "price"))

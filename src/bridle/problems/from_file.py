@@ -21,16 +21,17 @@ from bridle.policies import own
 from bridle.problems import from_arrays
 from bridle.problems.base import Problem
 from bridle.problems.dealing import first_round
+from bridle.storage import StrPath
 
 ENDINGS = (".py", ".npz")
 
 
-def is_file(name: object) -> TypeGuard[str | os.PathLike[str]]:
+def is_file(name: object) -> TypeGuard[StrPath]:
     """Whether a problem's name is that of a file."""
     return isinstance(name, (str, os.PathLike)) and os.fsdecode(name).endswith(ENDINGS)
 
 
-def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
+def factory(name: StrPath) -> Callable[..., Problem]:
     """The factory of the problem in a file."""
     path = own.require(os.fsdecode(name))
     return from_arrays.factory(path) if path.endswith(".npz") else _python(path)

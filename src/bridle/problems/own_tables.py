@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bridle import storage, validate
 from bridle.core import InputError
 from bridle.ops import Array
+from bridle.storage import StrPath
 
 ENDINGS = (".csv", ".npz")
 
@@ -55,7 +56,7 @@ def is_own_file(name: object) -> bool:
     return isinstance(name, (str, os.PathLike)) and os.fsdecode(name).lower().endswith(ENDINGS)
 
 
-def read_table(argument: str, path: str | os.PathLike[str]) -> OwnTable:
+def read_table(argument: str, path: StrPath) -> OwnTable:
     """The table in a file, which an argument of this name was given as."""
     shown = os.fsdecode(path)
     if not os.path.isfile(shown):

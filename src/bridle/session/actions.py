@@ -27,7 +27,7 @@ from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said, frozen
 from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
-from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
+from bridle.session.late_feedback import PendingRounds, Ticket, TicketGiven, Waiting
 from bridle.session.prior import HintGiven, KnownLimits, checked_hint, known_limits, nearest_kept, projector, refusal
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
@@ -316,7 +316,7 @@ class SessionActions(SessionRounds):
         g: Numbers,
         dg: Numbers,
         modulus: Numbers,
-        ticket: Ticket | int | None,
+        ticket: TicketGiven,
         played: Numbers,
     ) -> tuple[ArrayLike, Numbers, Numbers, Numbers]:
         """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
 from zlib import crc32
 
 import numpy as np
@@ -32,7 +32,7 @@ from bridle.core import Function, InputError
 from bridle.ops import Array
 from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
-from bridle.session.late_feedback import Ticket
+from bridle.session.late_feedback import Ticket, TicketGiven
 from bridle.session.prior import PARTS, Prior, parts_of
 
 
@@ -94,7 +94,7 @@ def observation(
     g: Numbers = None,
     dg: Numbers = None,
     modulus: Numbers = None,
-    ticket: Ticket | int | None = None,
+    ticket: TicketGiven = None,
     played: Numbers = None,
 ) -> bytes:
     """The payload of an observation; one that no session would take may be an `InputError` here already."""
@@ -124,7 +124,7 @@ def observation(
     return b"".join(parts)
 
 
-def tried(costs: Array, rows: Array | None, ticket: Ticket | int | None = None) -> bytes:
+def tried(costs: Array, rows: Array | None, ticket: TicketGiven = None) -> bytes:
     """The payload of an observation by values alone: a cost for each point that was tried, and a row of constraints' values.
 
     The head has the number of points in place of the dim of df.
@@ -270,6 +270,10 @@ def read_facts(payload: bytes, at: int = 0) -> dict[str, Any]:
 
 OWN = b"\0"
 """What the keys begin with that a session makes of tickets; a caller's begin with its opposite."""
+
+
+Key: TypeAlias = str | bytes | None
+"""The identity that a caller gives an event, or leaves out."""
 
 
 def key_of(key: object) -> bytes | None:

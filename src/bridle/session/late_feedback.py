@@ -20,7 +20,7 @@ from collections.abc import Callable
 from copy import copy as shallow
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
@@ -113,6 +113,10 @@ class Ticket:
 
     def __index__(self) -> int:
         return self.id
+
+
+TicketGiven: TypeAlias = Ticket | int | None
+"""A ticket, or its number, or none."""
 
 
 @dataclass(frozen=True)

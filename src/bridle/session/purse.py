@@ -8,7 +8,7 @@ bit for bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bridle import storage, validate
 from bridle.budgets import Account, Gate, Pacer
@@ -32,6 +32,10 @@ class Paid(NamedTuple):
     asked: tuple[float, ...]
 
 
+Budgets: TypeAlias = Mapping[str, Gate] | None
+"""Gates and pacers by name, if there are any."""
+
+
 class Purse:
     """The gates and pacers of a session, by name."""
 
@@ -39,7 +43,7 @@ class Purse:
         self.budgets = dict(budgets)
 
     @classmethod
-    def checked(cls, gates: Mapping[str, Gate] | None) -> Purse:
+    def checked(cls, gates: Budgets) -> Purse:
         """The budgets that a caller gives: copies of them, so that nobody else pays from these."""
         if gates is not None and not isinstance(gates, Mapping):
             raise InputError(f"gates must be gates and pacers under their names, not {validate.show(gates)}")

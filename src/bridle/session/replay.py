@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -34,7 +34,7 @@ from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.purse import Paid, Purse
 from bridle.session.rates import limit_names
-from bridle.session.rounds import HistoryEntry
+from bridle.session.rounds import Listener
 from bridle.session.savefile import Saved, SessionImage
 from bridle.session.verbs import SessionVerbs
 
@@ -84,15 +84,15 @@ class ReplayedSession:
         self.seq = self.durable = self.snapshot_at = 0
         self.every = SNAPSHOT_EVERY
         self.stale = "it was not read yet"
-        self._listener: Callable[[HistoryEntry], object] | None = None
-        self._hears: Callable[[HistoryEntry], object] | None = None  # the listener, or who is told of what happens again
+        self._listener: Listener = None
+        self._hears: Listener = None  # the listener, or who is told of what happens again
         self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
         self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
         self._recent: deque[tuple[int, bytes]] = deque()
         self._facts: dict[str, Any] = {}
         self._written_by: Mapping[str, str] = {}
 
-    def rebuild(self, until: int | None = None, after: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
+    def rebuild(self, until: int | None = None, after: int | None = None, replayed: Listener = None) -> None:
         """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
 
         `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
@@ -143,7 +143,7 @@ class ReplayedSession:
         self.session = session
         self.session.history = self._hears
 
-    def advance(self, journal: Iterable[Event], until: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
+    def advance(self, journal: Iterable[Event], until: int | None = None, replayed: Listener = None) -> None:
         """Let events happen again that are in the journal, and prove of each that it leads where it did; only `replayed` is told."""
         self._hears = self.session.history = replayed
         for event in journal:
@@ -164,7 +164,7 @@ class ReplayedSession:
         self.durable = self.seq
         self._hears = self.session.history = self._listener
 
-    def listen(self, listener: Callable[[HistoryEntry], object] | None) -> None:
+    def listen(self, listener: Listener) -> None:
         """Tell of every round that is applied from now on what `history` is told."""
         self._listener = self._hears = self.session.history = listener
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from os import PathLike
 from struct import Struct
 from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
@@ -28,7 +27,6 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.budgets import Gate
 from bridle.core import InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
@@ -39,7 +37,8 @@ from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
-from bridle.session.purse import Purse
+from bridle.session.purse import Budgets, Purse
+from bridle.storage import StrPath
 
 SCHEMA = 4
 """The version of the format: files of no other are read."""
@@ -106,7 +105,7 @@ class SessionImage(NamedTuple):
     memory: Memory = Memory()
 
 
-def save(path: str | PathLike[str], session: SessionImage) -> None:
+def save(path: StrPath, session: SessionImage) -> None:
     """Write a save file: the whole new one, or the old one stays."""
     members = packed(session)
     with storage.replacing(storage.named(path)) as file:
@@ -355,7 +354,7 @@ def _sealed(
     return {"header": np.array(storage.sealed(header, arrays)), **arrays}
 
 
-def read(path: str | PathLike[str]) -> Saved:
+def read(path: StrPath) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
     return parsed(storage.read_whole(path), storage.named(path))
 
@@ -548,7 +547,7 @@ def refuse_other_options(given: Mapping[str, object], saved: Saved, name: str) -
             raise _differs(name, key, _plain(stored), _plain(value))
 
 
-def refuse_other_budgets(gates: Mapping[str, Gate] | None, made: Capsule, name: str) -> None:
+def refuse_other_budgets(gates: Budgets, made: Capsule, name: str) -> None:
     """One error that names a budget which is not as the session was made with."""
     if gates is None:
         return

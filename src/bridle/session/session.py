@@ -9,7 +9,6 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Never, Self, TypeVar, Unpack, cast
 
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import database, records, validate
-from bridle.budgets import Gate
 from bridle.core import Bound, Domain, Feedback, InputError, LearnsLate, Policy, S, TriesPoints, capability
 from bridle.domains.closed_form import BallSet
 from bridle.engines.mirror import require_compiler
@@ -29,19 +27,22 @@ from bridle.session import report_text, savefile
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore, Embedded, JournaledBudget, open_core
+from bridle.session.events import Key
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound, refuse_gone
-from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
+from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket, TicketGiven
 from bridle.session.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.prior import Prior
+from bridle.session.purse import Budgets
 from bridle.session.rates import RateLimit
-from bridle.session.rounds import HistoryEntry
+from bridle.session.rounds import HistoryEntry, Listener
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
 from bridle.showing import count, later, number, short
 from bridle.showing.marks import QUANTITIES
+from bridle.storage import StrPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +122,7 @@ class Session(SessionVerbs):
         x1: ArrayLike | None = None,
         *,
         domain: Domain | None = None,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         certify: bool = True,
         levels: Sequence[float] = LEVELS,
         tolerance: float = TOLERANCE,
@@ -348,7 +349,7 @@ class Session(SessionVerbs):
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write everything needed to go on to one ``.npz`` file, atomically.
 
         Parameters
@@ -370,9 +371,9 @@ class Session(SessionVerbs):
     @classmethod
     def load(
         cls,
-        path: str | PathLike[str],
+        path: StrPath,
         policy: Configured | Policy[S] | None = None,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         engine: str | None = None,
     ) -> Session:
         """The session that was saved, bit for bit.
@@ -399,7 +400,7 @@ class Session(SessionVerbs):
         cls,
         saved: savefile.Saved,
         policy: Configured | Policy[S] | None = None,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         engine: str | None = None,
     ) -> Session:
         """The session in a save file, whose tickets go on with the numbers that they have."""
@@ -430,9 +431,9 @@ class Session(SessionVerbs):
         policy: Configured | Policy[S] | None = None,
         x1: ArrayLike | None = None,
         *,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         snapshot_every: int | None = None,
-        gates: Mapping[str, Gate] | None = None,
+        gates: Budgets = None,
         wait: float = 0.0,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableSession:
@@ -496,9 +497,9 @@ class Session(SessionVerbs):
         x1: ArrayLike | None = None,
         *,
         snapshot_every: int | None = None,
-        gates: Mapping[str, Gate] | None = None,
+        gates: Budgets = None,
         wait: float = 0.0,
-        replayed: Callable[[HistoryEntry], object] | None = None,
+        replayed: Listener = None,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableCore:
         """What `open` drives, for a program that commits the events of many sessions itself: see `bridle.session.durable`.
@@ -651,9 +652,9 @@ class DurableSession(Session):
         dg: Numbers = None,
         modulus: Numbers = None,
         *,
-        ticket: Ticket | int | None = None,
+        ticket: TicketGiven = None,
         played: Numbers = None,
-        key: str | bytes | None = None,
+        key: Key = None,
         pay: Mapping[str, float] | None = None,
         **gone: Never,
     ) -> None:
@@ -665,7 +666,7 @@ class DurableSession(Session):
             ticket=ticket, played=played, key=key, pay=pay,
         )  # fmt: skip
 
-    def ask(self, *, points: int | None = None, key: str | bytes | None = None, **said: Unpack[Prior]) -> Ticket:
+    def ask(self, *, points: int | None = None, key: Key = None, **said: Unpack[Prior]) -> Ticket:
         return self._embedded.do(self._core.ask, points=points, key=key, **said)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
@@ -686,9 +687,7 @@ class DurableSession(Session):
     def warm_up(self, constraints: int | None = None) -> None:
         self._embedded.do(self._core.warm_up, constraints)
 
-    def change_limit(
-        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None
-    ) -> None:
+    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: Key = None) -> None:
         """Change a limit, by its name or its place, for all feedback from now on.
 
         `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy

@@ -15,7 +15,7 @@ from bridle.ops import Array
 from bridle.session.actions import SessionActions
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate, refuse_gone
-from bridle.session.late_feedback import Ticket
+from bridle.session.late_feedback import Ticket, TicketGiven
 from bridle.session.prior import HintGiven, Known
 from bridle.session.rounds import ENTRANCES, mark, wait
 from bridle.session.savefile import SessionImage
@@ -82,7 +82,7 @@ class SessionVerbs(SessionActions):
         dg: Numbers = None,
         modulus: Numbers = None,
         *,
-        ticket: Ticket | int | None = None,
+        ticket: TicketGiven = None,
         played: Numbers = None,
         **gone: Never,
     ) -> None:
