@@ -368,9 +368,7 @@ class PostgresStore(EventStore):
             return
         self._stop.set()
         if not self.readonly and self._process == os.getpid() and not self._ended:
-            with suppress(StoreError), self._transaction() as run:
-                run("release_all", old_owner=self.owner)
-                run("drop_server", owner=self.owner, token=self.token)
+            self._give_back()
         self._ended = "it is closed"
         self._let_go()
 

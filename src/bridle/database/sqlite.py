@@ -364,9 +364,7 @@ class SqliteStore(EventStore):
         if self._ended:
             return
         if not self.readonly and self._process == os.getpid():
-            with suppress(StoreError), self._transaction() as run:
-                run("release_all", old_owner=self.owner)
-                run("drop_server", owner=self.owner, token=self.token)
+            self._give_back()
         self._ended = "it is closed"
         self._let_go()
 

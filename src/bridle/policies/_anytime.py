@@ -68,7 +68,7 @@ from bridle.policies.anytime_forms import (
     onto_halfspaces,
     slots_for,
 )
-from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet
+from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting, Variant
 from bridle.policies.memories import Memories, memories, memories_bound
 from bridle.policies.registry import Through, registered
@@ -319,7 +319,7 @@ def anytime_bound(policy: Configuration[Anytime | Windowed | Memories], constant
         within = _WithinWindow(policy.domain, policy.parameters, policy.record.inner)
         return _over_windows(within, policy.record.window, constants, t)
     record = policy.record
-    why = unmet(constants, modulus=0.0 if record.modulus is None else record.modulus) or _broken(record, constants)
+    why = unmet(constants, modulus=record.modulus) or _broken(record, constants)
     if why:
         return Bound(why=why)
     G, D, mu, lam, r = constants["lipschitz"], constants["diameter"], record.modulus, record.potential.lam, record.margin
@@ -327,7 +327,7 @@ def anytime_bound(policy: Configuration[Anytime | Windowed | Memories], constant
     theta = (1.0 if mu is None else 2.0) * kappa * lam
     if np.any(np.asarray(theta) >= 1.0):
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: kappa*lam = {float(np.max(theta)):.4g} must be below 1")
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     V = None if V is None else np.asarray(V)
     seen = curvature_of(constants, t)
     if mu is None:

@@ -61,7 +61,7 @@ from bridle.learners.adahedge import HedgeState
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, absolute, along, dot, exp, maximum, minimum, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH
-from bridle.policies.common import at_least, flat, switch, told, unmet
+from bridle.policies.common import at_least, flat, switch, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -217,7 +217,7 @@ def experts_bound(policy: Configuration[ConstrainedExperts], constants: Constant
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: it must be below {0.25 / (1.0 + l):.4g}")
     widest = min(constants["lipschitz"] * constants["diameter"], constants.get("spread", np.inf))
     R, trivial = np.sqrt((4.0 + l) * t) * widest, widest * t
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     if V is None:
         regret = np.minimum(R + theta * max(widest / FIRST, 1.0 / STEEPEST), trivial)
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first cost")

@@ -76,7 +76,7 @@ from bridle.core import Alarm, Bound, Constants, Domain, Feedback, Hint
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, none_kept, onto_halfspaces, slots_for
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet
+from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -240,7 +240,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
     E_f = np.minimum(np.asarray(constants.get("cost_error", np.inf)), most * G * G)
     E_n = np.minimum(np.asarray(constants.get("limit_error", np.inf)), most)
     R, start = SPREAD * D * np.sqrt(E_f), 1.0 + SPREAD * RATE
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     if V is None:
         regret = flat(np.minimum(R + start * max(D * G / 10.0, 1.0 / STEEPEST), trivial))
         return Bound(regret, why="the violation bound depends on V, which the policy takes from the first gradient")

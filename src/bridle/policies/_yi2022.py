@@ -90,7 +90,7 @@ def regularised_bound(policy: Configuration[Regularised], constants: Constants, 
     """
     record = policy.record
     strong = record.modulus is not None
-    if why := unmet(constants, modulus=record.modulus or 0.0):
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, kappa = constants["lipschitz"], constants["diameter"], record.kappa
     S = G * G * record.step * powers(t, record.decay)

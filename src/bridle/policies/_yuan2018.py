@@ -77,7 +77,7 @@ class PenaltyEach(NamedTuple):
         return state.x
 
     def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
-        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
+        t = rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         eta = self.step / t**self.decay
         multipliers = pos(feedback.g) / (self.sigma * eta)
         return PenaltyState(self.domain.project(state.x - eta * (feedback.df + combine(multipliers, feedback.dg))), t)
@@ -102,7 +102,7 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int) -> Bound:
     change nothing.
     """
     step, c, sigma, strong = record.step, record.decay, record.sigma, record.modulus is not None
-    if why := unmet(constants, modulus=record.modulus or 0.0):
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, slater = constants["lipschitz"], constants["diameter"], constants.get("slater")
     m = 0.5 * (k + 1.0) * G * G

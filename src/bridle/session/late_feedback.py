@@ -226,9 +226,12 @@ class PendingRounds:
         other.waiting, other.shared = self.waiting.copy(), self.shared.copy()
         return other
 
+    def _decided(self, state: object) -> Array:
+        return np.asarray(self.record.decide(state), dtype=float)
+
     def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
-        return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
+        return Copy(state, self._decided(state), 0, 0)
 
     def begin_at(self, start: Array) -> None:
         """Start from another decision, before the first round."""
@@ -239,7 +242,7 @@ class PendingRounds:
         at = self.front
         copy = self.take(at)
         state = change(copy.state)
-        self.copies[at] = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
+        self.copies[at] = copy._replace(state=state, x=self._decided(state))
         self._ready = None
 
     def learned(self) -> int | None:
@@ -267,7 +270,7 @@ class PendingRounds:
             if others and self._sharing is not None:
                 A, b = np.array([each.normal for each in others]), np.array([each.level for each in others])
                 state = self._sharing.steer(copy.state, A, b)
-                copy = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
+                copy = copy._replace(state=state, x=self._decided(state))
             self._ready = copy._replace(steered=self.ever_shared)
         return self.copies[front] if self._ready is None else self._ready
 
@@ -372,7 +375,7 @@ class PendingRounds:
                 state = cast(CountsRates, self.record).update_played(copy.state, feedback, played)
             else:
                 state = self.record.update(copy.state, feedback)
-            x = np.asarray(self.record.decide(state), dtype=float)
+            x = self._decided(state)
             if x.shape != copy.x.shape or not is_sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
@@ -434,7 +437,7 @@ class PendingRounds:
         self.copies = [
             Copy(
                 state,
-                np.asarray(self.record.decide(state), dtype=float),
+                self._decided(state),
                 int(updates),
                 int(steered),
                 unlike,
