@@ -41,7 +41,7 @@ from bridle.core import InputError
 from bridle.fact_file import Keeping
 from bridle.ops import Array
 from bridle.pacing import Asked, DescentPrice, LearnedPrice, Pace, SpendPlan, pacing_bound, planned, weights_of
-from bridle.storage import StrPath
+from bridle.storage import Facts, StrPath
 
 MOST_UNITS = 10**13
 """The largest budget, in units: beyond it a float does not tell one unit from the next."""
@@ -142,7 +142,7 @@ class Gate:
         """The one in a file, or a new one where there is none; it must have been made with what is `wanted`, where that is not None."""
         held = cls(*cls._least)
 
-        def take(facts: dict[str, Any]) -> None:
+        def take(facts: Facts) -> None:
             held._become(facts, storage.named(path))
             found = held._settings()
             for name, value in wanted.items():
@@ -302,12 +302,12 @@ class Gate:
         held._kept.load(path, lambda facts: held._become(facts, storage.named(path)))
         return held
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """The whole state, in units, as its file has it."""
         account = self._account
         return {"unit": self._unit, "budget": account.budget, "spent": account.spent}
 
-    def _become(self, facts: Mapping[str, Any], where: str) -> None:
+    def _become(self, facts: Facts, where: str) -> None:
         """Stand where the facts of a file say."""
         with _checking(where):
             found = Gate(0.0, facts["unit"])
@@ -637,11 +637,11 @@ class Pacer(Gate):
             pace = self._form.spread(self._plan, pace._replace(rounds=total, planned=self.planned, edited=True), self._money(account.left))
             self._commit(account._replace(pace=pace), "budget", budget)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """The whole state, as its file has it."""
         return {"gate": super().facts(), **self._told._asdict(), **self._pace._asdict()}
 
-    def _become(self, facts: Mapping[str, Any], where: str) -> None:
+    def _become(self, facts: Facts, where: str) -> None:
         """Stand where the facts of a file say."""
         with _checking(where):
             told = {name: facts[name] for name in _Told._fields}

@@ -15,15 +15,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from threading import RLock
-from typing import Any, TypeAlias, cast
+from typing import cast
 from weakref import WeakSet
 
 from bridle import storage
 from bridle.core import InputError
-from bridle.storage import StrPath
-
-Facts: TypeAlias = dict[str, Any]
-"""What can be JSON, under names."""
+from bridle.storage import Facts, StrPath
 
 PATIENCE = 0.05
 """Seconds to wait for the lock: a process that only looks whether the file is held has it for a moment."""

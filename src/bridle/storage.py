@@ -38,6 +38,9 @@ from bridle.core import InputError
 if sys.platform == "darwin":
     import fcntl
 
+Facts: TypeAlias = dict[str, Any]
+"""What can be JSON, under names."""
+
 StrPath: TypeAlias = str | os.PathLike[str]
 """The path of a file as a caller gives it."""
 
@@ -445,7 +448,7 @@ def sealed(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]
     return json.dumps({**whole, "digest": digest(whole, arrays)})
 
 
-def check(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> None:
+def check(facts: Facts, arrays: Mapping[str, NDArray[np.generic]] | None = None) -> None:
     """Take the digest out of facts; ValueError if it is not theirs."""
     if facts.pop("digest", None) != digest(facts, arrays):
         raise ValueError("it is not what was written: its digest does not fit")

@@ -68,6 +68,7 @@ from bridle.session.rounds import HistoryEntry, Listener, mark
 from bridle.session.savefile import SessionImage, SessionOptions
 from bridle.session.tried_points import refuse_extras, rows_of
 from bridle.session.verbs import SessionVerbs
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -112,7 +113,7 @@ class WarmingSession(Protocol):
 Answering = Callable[[SessionVerbs], bytes]
 """Makes what is stored as the answer of an event, from the session to which it has just happened."""
 
-Rare = Callable[[Mapping[str, Any]], tuple[Any, bytes | None]]
+Rare = Callable[[Facts], tuple[Any, bytes | None]]
 """Lets something happen, in memory, that is a few facts: its value, and what stands after it, None for the decision."""
 
 
@@ -461,7 +462,7 @@ class DurableCore(ReplayedSession):
 
     # --- what is rare -------------------------------------------------------------------------------------------------------------------
 
-    def _once(self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: Key, answer: Callable[[Any], bytes] | None) -> Applied:
+    def _once(self, kind: EventKind, facts: Facts, do: Rare, key: Key, answer: Callable[[Any], bytes] | None) -> Applied:
         """Let something happen that is a few facts, unless it has happened under this key; `answer` makes what is stored."""
         self.check()
         identity, request = events.key_of(key), events.facts(facts)
@@ -470,7 +471,7 @@ class DurableCore(ReplayedSession):
         return self._rare(kind, facts, do, identity, request, answer)
 
     def _rare(
-        self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: bytes | None = None, request: bytes = b"",
+        self, kind: EventKind, facts: Facts, do: Rare, key: bytes | None = None, request: bytes = b"",
         answer: Callable[[Any], bytes] | None = None,
     ) -> Applied:  # fmt: skip
         """Let something happen that is a few facts."""

@@ -34,6 +34,7 @@ from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
 from bridle.session.late_feedback import Ticket, TicketGiven
 from bridle.session.prior import PARTS, Prior, parts_of
+from bridle.storage import Facts
 
 
 class EventKind(IntEnum):
@@ -261,9 +262,9 @@ def facts(values: Mapping[str, object]) -> bytes:
     return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
 
 
-def read_facts(payload: bytes, at: int = 0) -> dict[str, Any]:
+def read_facts(payload: bytes, at: int = 0) -> Facts:
     """What `facts` was given."""
-    return cast("dict[str, Any]", json.loads(payload[at:]))
+    return cast(Facts, json.loads(payload[at:]))
 
 
 # --- identity and answers -----------------------------------------------------------------------------------------------------------------

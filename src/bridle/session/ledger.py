@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from bridle.session.proof_search import (
     restored_reduction,
     restored_search,
 )
+from bridle.storage import Facts
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
@@ -69,7 +70,7 @@ class LedgerFacts(TypedDict):
     sure: bool
     told: bool
     between: list[int]
-    conflict: dict[str, Any] | None
+    conflict: Facts | None
 
 
 class Ledger:

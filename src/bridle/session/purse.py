@@ -8,12 +8,13 @@ bit for bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from bridle import storage, validate
 from bridle.budgets import Account, Gate, Pacer
 from bridle.core import InputError
 from bridle.pacing import Asked
+from bridle.storage import Facts
 
 READS = frozenset(
     {
@@ -57,7 +58,7 @@ class Purse:
         return cls.restored(cls(gates or {}).facts())
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Mapping[str, Any]]) -> Purse:
+    def restored(cls, facts: Mapping[str, Facts]) -> Purse:
         """The budgets that stand where these facts say."""
         budgets: dict[str, Gate] = {}
         for name, (kind, numbers) in ((name, (each["kind"], each["facts"])) for name, each in facts.items()):
@@ -66,7 +67,7 @@ class Purse:
             budgets[name] = budget
         return cls(budgets)
 
-    def facts(self) -> dict[str, dict[str, Any]]:
+    def facts(self) -> dict[str, Facts]:
         """All of them, as JSON has them."""
         return {
             name: {"kind": "pacer" if isinstance(budget, Pacer) else "gate", "facts": dict(budget.facts())}

@@ -37,6 +37,7 @@ from bridle.session.rates import limit_names
 from bridle.session.rounds import Listener
 from bridle.session.savefile import Saved, SessionImage
 from bridle.session.verbs import SessionVerbs
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -89,7 +90,7 @@ class ReplayedSession:
         self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
         self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
         self._recent: deque[tuple[int, bytes]] = deque()
-        self._facts: dict[str, Any] = {}
+        self._facts: Facts = {}
         self._written_by: Mapping[str, str] = {}
 
     def rebuild(self, until: int | None = None, after: int | None = None, replayed: Listener = None) -> None:
@@ -224,19 +225,19 @@ class ReplayedSession:
 
     # --- what is rare, as it happens in memory --------------------------------------------------------------------------------------------
 
-    def _paid(self, facts: Mapping[str, Any]) -> tuple[float | None, bytes]:
+    def _paid(self, facts: Facts) -> tuple[float | None, bytes]:
         counted = self.purse.pay(Paid(facts["name"], facts["amount"], tuple(facts["asked"])))
         return counted, self.purse.standing(facts["name"])
 
-    def _budgeted(self, facts: Mapping[str, Any]) -> tuple[None, bytes]:
+    def _budgeted(self, facts: Facts) -> tuple[None, bytes]:
         self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
         return None, self.purse.standing(facts["name"])
 
-    def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+    def _warm(self, facts: Facts) -> tuple[None, None]:
         self.session._read(lambda _: self.session._compile(facts["constraints"]))
         return None, None
 
-    def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+    def _change(self, facts: Facts) -> tuple[None, None]:
         image = self.session._image(False)
         changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
         if saved is not None:
@@ -253,14 +254,14 @@ class Changes(NamedTuple):
     """The offset of each limit; what was changed when, as JSON has it."""
 
     offsets: tuple[float, ...] = ()
-    listed: tuple[dict[str, Any], ...] = ()
+    listed: tuple[Facts, ...] = ()
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any]) -> Changes:
+    def restored(cls, facts: Facts) -> Changes:
         """What `facts` gave."""
         return cls(tuple(map(float, facts["offsets"])), tuple(facts["listed"]))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """All of it, as JSON has it."""
         return {"offsets": list(self.offsets), "listed": list(self.listed)}
 

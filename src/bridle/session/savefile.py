@@ -38,7 +38,7 @@ from bridle.session.feedback import LARGEST, Limits
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
 from bridle.session.purse import Budgets, Purse
-from bridle.storage import StrPath
+from bridle.storage import Facts, StrPath
 
 SCHEMA = 4
 """The version of the format: files of no other are read."""
@@ -366,7 +366,7 @@ def parsed(data: bytes, name: str) -> Saved:
     except ValueError:
         raise InputError(f"cannot read {name}: it is truncated, damaged, or not a save file") from None
     try:
-        header = cast("dict[str, Any]", storage.parse(str(arrays.pop("header"))))
+        header = cast(Facts, storage.parse(str(arrays.pop("header"))))
         if header["library"] != "bridle":
             raise KeyError("library")
         schema, seal = header["schema"], str(header["digest"])
@@ -447,17 +447,17 @@ MAGIC, LENGTH = b"bridle-session-1\n", Struct("<I")
 class Capsule(NamedTuple):
     """The facts of a capsule, and its save file."""
 
-    facts: dict[str, Any]
+    facts: Facts
     saved: Saved
     digest: bytes
 
 
-def sealed(facts: Mapping[str, Any], image: SessionImage) -> tuple[bytes, bytes]:
+def sealed(facts: Facts, image: SessionImage) -> tuple[bytes, bytes]:
     """A capsule in bytes, and its digest."""
     members, file = packed(image), io.BytesIO()
     write(file, members)
     head = storage.canonical(facts).encode()
-    seal = cast("dict[str, Any]", storage.parse(str(members["header"])))["digest"]
+    seal = cast(Facts, storage.parse(str(members["header"])))["digest"]
     return b"".join((MAGIC, LENGTH.pack(len(head)), head, file.getvalue())), _digest(head, seal)
 
 
@@ -468,7 +468,7 @@ def opened(data: bytes, name: str) -> Capsule:
         raise InputError(f"cannot read {name}: it was not written by this version of bridle, or is damaged")
     end = start + LENGTH.unpack_from(data, len(MAGIC))[0]
     try:
-        facts = cast("dict[str, Any]", storage.parse(data[start:end]))
+        facts = cast(Facts, storage.parse(data[start:end]))
     except ValueError:
         raise InputError(f"cannot read {name}: it is damaged") from None
     saved = parsed(data[end:], name)

@@ -42,7 +42,7 @@ from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
 from bridle.showing import count, later, number, short
 from bridle.showing.marks import QUANTITIES
-from bridle.storage import StrPath
+from bridle.storage import Facts, StrPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -736,7 +736,7 @@ class DurableSession(Session):
         return self._core.durable, self._core.seq
 
     @property
-    def changes(self) -> tuple[dict[str, Any], ...]:
+    def changes(self) -> tuple[Facts, ...]:
         """What was changed on the way: in which round, which limit, and how; for a limit on how often also what was counted before."""
         return self._embedded.read(lambda core: core.changes.listed)
 
