@@ -99,7 +99,7 @@ class Gate:
     def __init__(self, budget: float, unit: float = 0.01) -> None:
         self._unit = validate.positive("unit", unit)
         if self._unit < 1e-300:  # a whole number of which is no float
-            raise InputError(f"unit must be at least 1e-300, not {validate.show(unit)}")
+            raise validate.refused("unit must be at least 1e-300", unit)
         self._many, self._of = Fraction(repr(self._unit)).as_integer_ratio()  # as it is written: 0.01 is a hundredth
         self._account = Account(self._whole(budget), 0)
         self._attach()
@@ -336,7 +336,7 @@ class Gate:
         """A budget in units, rounded down."""
         units = validate.nonnegative("budget", budget) * self._of / self._many
         if not units <= MOST_UNITS:
-            raise InputError(f"budget must be at most {MOST_UNITS:g} units of {self._unit:g}, not {validate.show(budget)}")
+            raise validate.refused(f"budget must be at most {MOST_UNITS:g} units of {self._unit:g}", budget)
         return floor(units * (1.0 + RELATIVE) + CLOSE)
 
     def _money(self, units: int) -> float:
@@ -426,7 +426,7 @@ class Pacer(Gate):
             if given is None:
                 raise InputError(f'{name} must be given for form="descent": it is the most that one round can {BRINGS[name]}')
         if told.start is not None:
-            raise InputError(f'price is for form="learned": the other one starts from 0, not {validate.show(told.start)}')
+            raise validate.refused('price is for form="learned": the other one starts from 0', told.start)
         # The most that one round can cost, rounded up to units as every payment is.
         self._largest = cast(float, told.value)
         self._form = DescentPrice(self._largest, self.rounded(self._most))
@@ -589,9 +589,9 @@ class Pacer(Gate):
         cost = validate.vector("spends", spends, len(gain))
         if (cost < 0.0).any() or (cost > self._most).any():
             limits = "0 or above" if self._most == ANY else f"between 0 and {self._most:g}, as this pacer was told"
-            raise InputError(f"spends must be {limits}, not {validate.show(spends)}")
+            raise validate.refused(f"spends must be {limits}", spends)
         if (gain > self._largest).any():
-            raise InputError(f"values must be at most {self._largest:g}, as this pacer was told, not {validate.show(values)}")
+            raise validate.refused(f"values must be at most {self._largest:g}, as this pacer was told", values)
         pace, left, largest = self._pace, self.left, float(gain.max(initial=0.0))
         worth, most = gain - self._form.quote(self._plan, pace, left, largest) * cost, self._form.most(pace, left)
         fitting = np.where(self.fits(cost) & ((cost <= most) | (most >= left)), worth, -inf)
@@ -660,7 +660,7 @@ class Pacer(Gate):
             return amount
         number = validate.nonnegative(name, amount)
         if number > most:
-            raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(amount)}")
+            raise validate.refused(f"{name} must be at most {most:g}, as this pacer was told", amount)
         return number
 
 

@@ -76,7 +76,7 @@ ASKED = ("at_least", "at_most", "gap", "level", "beyond", "label")
 def _share(name: str, value: object) -> float:
     share = validate.number(name, value)
     if not LEAST_SHARE <= share <= 1.0 - LEAST_SHARE:
-        raise InputError(f"{name} must be a share of rows above 0 and below 1, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be a share of rows above 0 and below 1", value)
     return share
 
 
@@ -86,7 +86,7 @@ def _up_to(most: float, what: str) -> Callable[[str, object], float]:
     def check(name: str, value: object) -> float:
         number = validate.positive(name, value)
         if number > most:
-            raise InputError(f"{name} must be {what}, not {validate.show(value)}")
+            raise validate.refused(f"{name} must be {what}", value)
         return number
 
     return check
@@ -97,7 +97,7 @@ def _groups(name: str, value: object) -> tuple[float, ...] | None:
         return None
     numbers = tuple(validate.vector(name, value).tolist())
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
-        raise InputError(f"{name} must be the different numbers of two groups or more, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be the different numbers of two groups or more", value)
     return numbers
 
 
@@ -170,9 +170,7 @@ def _sign(limit: Recall | MissLoss, classes: Sequence[object]) -> float:
     for sign, name in zip((-1.0, 1.0), classes, strict=True):
         if name == limit.label:
             return sign
-    raise InputError(
-        f"{type(limit).__name__}: label must be one of the classes {validate.show(list(classes))}, not {validate.show(limit.label)}"
-    )
+    raise validate.refused(f"{type(limit).__name__}: label must be one of the classes {validate.show(list(classes))}", limit.label)
 
 
 # --- rates ------------------------------------------------------------------------------------------------------------------------------

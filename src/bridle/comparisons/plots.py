@@ -34,7 +34,7 @@ def chosen(rows: Sequence[GameRow], problem: str | None, horizon: int | None) ->
     places: dict[str, list[object]] = {"problem": [*grouped(rows, problem_of)], "horizon": [*grouped(rows, horizon_of)]}
     for name, value in (("problem", problem), ("horizon", horizon)):
         if value is not None and value not in places[name]:
-            raise InputError(f"{name} must be one of {', '.join(map(str, places[name]))}, not {validate.show(value)}")
+            raise validate.refused(f"{name} must be one of {', '.join(map(str, places[name]))}", value)
     return [row for row in rows if problem in (None, problem_of(row)) and horizon in (None, horizon_of(row))]
 
 
@@ -67,7 +67,7 @@ def sweep(rows: Sequence[GameRow], parameter: str, what: str | Sequence[str], pr
             drawn += [_sweep_chart(name, parameter, place, longest, played) for name in names]
     if not drawn:
         swept = sorted({key for row in games for text in (row["settings"], row["problem_settings"]) for key in json.loads(text)})
-        raise InputError(f"parameter must be one that was swept ({', '.join(swept) or 'none was'}), not {validate.show(parameter)}")
+        raise validate.refused(f"parameter must be one that was swept ({', '.join(swept) or 'none was'})", parameter)
     return drawn
 
 

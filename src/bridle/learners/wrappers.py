@@ -108,7 +108,7 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     count = count if growth == "double" else min(count, SQUARES)
     lengths = [epoch_length(m, growth) for m in range(count)]
     if not callable(make):
-        raise InputError(f"make must be callable with a horizon, not {validate.show(make)}")
+        raise validate.refused("make must be callable with a horizon", make)
     stages = [_algorithm(f"make({length})", make(length)) for length in lengths]
     if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
         raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
@@ -120,7 +120,7 @@ def _algorithm(name: str, algorithm: object) -> object:
     """The record of a learner or a policy, also of one made by `bridle.policy`."""
     record = getattr(algorithm, "record", algorithm)
     if not (hasattr(record, "step") or hasattr(record, "update")):
-        raise InputError(f"{name} must be a learner or a policy, not {validate.show(algorithm)}")
+        raise validate.refused(f"{name} must be a learner or a policy", algorithm)
     return record
 
 

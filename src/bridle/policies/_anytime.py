@@ -482,11 +482,9 @@ def anytime(
         raise InputError(f"margin is a distance, for form='distance' only, not for {validate.show(form)}")
     moving = np.any(np.asarray(P) > 0.0)
     if moving and modulus is not None:
-        raise InputError(f"drift must be 0 with modulus: short steps cannot follow an action that moves, not {validate.show(drift)}")
+        raise validate.refused("drift must be 0 with modulus: short steps cannot follow an action that moves", drift)
     if moving and cuts is not None and validate.whole("cuts", cuts, 0):
-        raise InputError(
-            f"cuts must be 0 where the feasible action moves (drift): an old halfspace may not hold it, not {validate.show(cuts)}"
-        )
+        raise validate.refused("cuts must be 0 where the feasible action moves (drift): an old halfspace may not hold it", cuts)
     wide = np.sqrt(D * D + 2.0 * D * P) if moving else D
     _, kappa = measure.curvature(wide)
     room = 1.0 if modulus is None else 2.0  # the curved step's cross term is twice as large

@@ -61,7 +61,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError, Tried, tried
+from bridle.core import Bound, Constants, Domain, Feedback, Tried, tried
 from bridle.domains.inner_ball import InnerBall, Shrunk, inner_ball
 from bridle.learners import AdaGradNorm, Iterate
 from bridle.learners.random_stream import DrawStream, direction, seeded
@@ -147,7 +147,7 @@ def within(ball: InnerBall, delta: Setting) -> Scalar:
     """How far points may be tried from the decision: less than there is room inside the domain."""
     away = validate.setting("delta", delta)
     if np.any(np.asarray(away) >= ball.radius):
-        raise InputError(f"delta must be below {ball.radius:.6g}, the radius of the ball inside the domain, not {validate.show(delta)}")
+        raise validate.refused(f"delta must be below {ball.radius:.6g}, the radius of the ball inside the domain", delta)
     return away
 
 

@@ -54,7 +54,7 @@ from typing import NamedTuple, Unpack, cast
 import numpy as np
 
 from bridle import validate
-from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaHedge, Hedge
 from bridle.learners.adahedge import HedgeState
@@ -269,7 +269,7 @@ def experts(
         above. Unit: constraints.
     """
     if not isinstance(domain, SimplexSet):
-        raise InputError(f"domain must be a simplex for experts, such as bridle.Simplex(3), not {validate.show(domain)}")
+        raise validate.refused("domain must be a simplex for experts, such as bridle.Simplex(3)", domain)
     learner = cast(Hedge, AdaHedge(domain))
     rate = told("lam", lam, THETA * THETA / (1.0 + learner.c))
     known = told("scale", scale, 0.0)

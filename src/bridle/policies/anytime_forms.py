@@ -174,7 +174,7 @@ def slots_for(halfspace: bool, cuts: int | None, moving: bool = False) -> Array 
     """As many ones as halfspaces are kept; None where there is no halfspace step; where the feasible action moves none is kept."""
     slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
     if slots is None and cuts:
-        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
+        raise validate.refused("cuts must be 0 with halfspace=False", cuts)
     return slots
 
 

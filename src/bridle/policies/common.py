@@ -178,7 +178,7 @@ def flat(value: ArrayLike) -> Scalar:
 def switch(name: str, value: object) -> float:
     """A switch as the factor 1.0 or 0.0."""
     if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
-        raise InputError(f"{name} must be true or false, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be true or false", value)
     return float(value)
 
 
@@ -201,7 +201,7 @@ def fraction(name: str, value: object) -> Scalar:
     """A number above 0 and below 1, or one for each run."""
     result = validate.setting(name, value)
     if np.any(np.asarray(result) >= 1.0):
-        raise InputError(f"{name} must be below 1, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be below 1", value)
     return result
 
 

@@ -286,7 +286,7 @@ def _own_demand(path: str, installed: float | Sequence[float] | None) -> tuple[A
         given = validate.array("installed", installed).reshape(-1)
         if len(given) not in (1, used.shape[1]) or not (given > 0.0).all():
             one = f"one number above 0, or one for each of the {used.shape[1]} columns of {table.path}"
-            raise InputError(f"installed must be {one}, not {validate.show(installed)}")
+            raise validate.refused(f"installed must be {one}", installed)
         top = np.broadcast_to(given, used.shape[1])
     return used / np.where(top > 0.0, top, 1.0), np.ones(used.shape[1])
 

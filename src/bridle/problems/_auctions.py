@@ -185,7 +185,7 @@ def auctions(
         Unit: multipliers.
     """
     if data is None or not is_own_file(data):
-        raise InputError(f"data must be a file of recorded auctions, .csv or .npz, with columns value and price, not {validate.show(data)}")
+        raise validate.refused("data must be a file of recorded auctions, .csv or .npz, with columns value and price", data)
     log = AuctionLog.read(data, "data")
     validate.one_of("auction", auction, KINDS)
     part = validate.positive("share", share)

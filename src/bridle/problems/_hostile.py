@@ -366,7 +366,7 @@ def scales(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.1, adap
     drift, point = instance.random_directions(rng, 1, domain.dim)[0], instance.random_action(rng, domain)
     margin, reached = validate.nonnegative("slater", slater), instance.reach(domain, point)
     if adaptive not in (0, 1):
-        raise InputError(f"adaptive must be 0 or 1, not {validate.show(adaptive)}")
+        raise validate.refused("adaptive must be 0 or 1", adaptive)
     constants = constants_of(domain, lipschitz=1.0, bound=reached + margin, feasible=point, slater=margin * 10.0**-DECADES)
     if adaptive:
         return Problem(domain, AdaptiveScales(point, drift, margin, float(DECADES), reached), constants)

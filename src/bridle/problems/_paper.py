@@ -249,7 +249,7 @@ def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: fl
     if dim not in (None, horizon):
         raise InputError(f"dim of problem lower-bound is its horizon, {horizon}, not {dim}")
     if modulus != 0.0:
-        raise InputError(f"modulus of problem lower-bound is 0 (its costs are absolute values), not {validate.show(modulus)}")
+        raise validate.refused("modulus of problem lower-bound is 0 (its costs are absolute values)", modulus)
     side = 1.0 / np.sqrt(horizon)
     domain = domains.Box(np.zeros(horizon), np.full(horizon, side))
     # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4; the targets together are a feasible action of cost 0.

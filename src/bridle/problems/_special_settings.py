@@ -316,7 +316,7 @@ def p_constrained(
     """
     share = validate.nonnegative("P_T", P_T) / horizon
     if share >= 1.0:
-        raise InputError(f"P_T must be below the horizon, {horizon}, not {validate.show(P_T)}")
+        raise validate.refused(f"P_T must be below the horizon, {horizon}", P_T)
     pairs, point = _pairs(seed, dim, modulus, domain)
     # The tilt is share * F, and F is what the halfspaces reach without it plus the tilt.
     F = _across(pairs, point) / (1.0 - share)
@@ -356,7 +356,7 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     if q > 0.0 and k < 2:
         raise InputError(f"constraints must be 2 or above for tasks to conflict, not {k}")
     if q > MARGIN + SCORE:
-        raise InputError(f"conflict must be at most {MARGIN + SCORE:g}, not {validate.show(conflict)}")
+        raise validate.refused(f"conflict must be at most {MARGIN + SCORE:g}", conflict)
     weights, *looks = instance.random_directions(rng, 1 + k, domain.dim)
     # Scores on unit examples are between -1 and 1. With a conflict, what the first and the last task ask for sums to 2 conflict at every x.
     F = 1.0 + max(MARGIN, abs(MARGIN - 2.0 * q) if q > 0.0 else 0.0)

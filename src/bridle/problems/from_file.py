@@ -78,7 +78,7 @@ def _called(path: str, function: Callable[..., object]) -> Callable[..., Problem
         with own.blamed(path):
             result = function(**settings)
         if not isinstance(result, Problem):
-            raise InputError(f"{path}: the function problem() must return a bridle.Problem, not {validate.show(result)}")
+            raise validate.refused(f"{path}: the function problem() must return a bridle.Problem", result)
         return _checked(path, result)
 
     return make
@@ -87,7 +87,7 @@ def _called(path: str, function: Callable[..., object]) -> Callable[..., Problem
 def _checked(path: str, made: Problem) -> Problem:
     """The problem with what its parts say of themselves, or an InputError about what they lack."""
     if not isinstance(made.domain, Domain):
-        raise InputError(f"{path}: the problem's domain must be a domain such as bridle.Ball(dim=2), not {validate.show(made.domain)}")
+        raise validate.refused(f"{path}: the problem's domain must be a domain such as bridle.Ball(dim=2)", made.domain)
     for method in ("init", "answer"):
         if not hasattr(made.adversary, method):
             raise InputError(f"{path}: the problem's adversary must have a method `{method}`; {validate.show(made.adversary)} has none")

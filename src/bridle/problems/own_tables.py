@@ -101,7 +101,7 @@ def _csv(argument: str, path: str) -> OwnTable:
         if not np.isfinite(values).all():
             at = int(np.argmin(np.isfinite(values)))
             where = f"{argument}: {path}, line {lines[1 + at][0]}"
-            raise InputError(f"{where}: {name} must be a finite number, not {validate.show(fields[at])}")
+            raise validate.refused(f"{where}: {name} must be a finite number", fields[at])
         columns[name] = values
     return OwnTable(path, columns, times, [f"line {line}" for line, _ in lines[1:]])
 
@@ -121,7 +121,7 @@ def _check_names(argument: str, path: str, names: list[str]) -> None:
         raise InputError(f"{argument}: {path} must name its columns in the first line, not begin with {validate.show(', '.join(names))}")
     for i, name in enumerate(names):
         if not name or name in names[:i]:
-            raise InputError(f"{argument}: {path}: column {i + 1} must have a name of its own, not {validate.show(name)}")
+            raise validate.refused(f"{argument}: {path}: column {i + 1} must have a name of its own", name)
 
 
 def read_arrays(shown: str, path: str, check: Callable[[str], object] = str) -> dict[str, NDArray[np.generic]]:

@@ -491,7 +491,7 @@ class DurableCore(ReplayedSession):
     def _payments(self, pay: Mapping[str, float]) -> list[Paid]:
         """Payments as they will be written down."""
         if not isinstance(pay, Mapping):
-            raise InputError(f"pay must be amounts under the names of their budgets, not {validate.show(pay)}")
+            raise validate.refused("pay must be amounts under the names of their budgets", pay)
         return [Paid(name, validate.nonnegative("amount", amount), self.purse.asked(name)) for name, amount in pay.items()]
 
 

@@ -220,7 +220,7 @@ def saying(given: Prior) -> bytes:
         elif isinstance(known, (tuple, list)) and len(known) == 2:
             parts += [_part(2, validate.array("known[0]", known[0])), _part(3, validate.array("known[1]", known[1]))]
         else:
-            raise InputError(f"known must be a pair (A, b) of limits A x <= b, or convex functions, not {validate.show(known)}")
+            raise validate.refused("known must be a pair (A, b) of limits A x <= b, or convex functions", known)
     if hint is not None:
         parts += [_part(NAMES.index(f"hint.{name}"), values) for name, values in parts_of(hint).items()]
     return b"".join(parts)
@@ -283,7 +283,7 @@ def key_of(key: object) -> bytes | None:
         return None
     given = key.encode(errors="surrogatepass") if isinstance(key, str) else key
     if not isinstance(given, (bytes, bytearray)) or not 1 <= len(given) <= 200:
-        raise InputError(f"key must be a text or bytes of 1 to 200 bytes, not {validate.show(key)}")
+        raise validate.refused("key must be a text or bytes of 1 to 200 bytes", key)
     return b"\1" + bytes(given)
 
 

@@ -281,7 +281,7 @@ class PendingRounds:
                 raise TypeError
             number = operator.index(ticket)  # type: ignore[arg-type]
         except TypeError:
-            raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
+            raise validate.refused("ticket must be a ticket from ask(), or its number", ticket) from None
         if abs(number) > 2**200:  # it may be too long to be written out
             raise InputError(f"ticket {validate.show(number)} was never given out")
         waiting = self.waiting.get(number)

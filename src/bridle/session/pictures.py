@@ -50,7 +50,7 @@ def from_history(entries: Sequence[HistoryEntry]) -> SessionCurve:
     if not entries:
         raise InputError("rounds must hold what `history` was told of at least one round, not nothing")
     if not all(isinstance(entry, dict) and {"round", "ccv"} <= entry.keys() for entry in entries):
-        raise InputError(f"rounds must hold what `history` was told, not {validate.show(entries[0])}")
+        raise validate.refused("rounds must hold what `history` was told", entries[0])
     told = {entry["round"]: entry for entry in entries}
     seen = sorted(told)
     at = sorted({seen[i - 1] for i in marks(len(seen))})

@@ -47,12 +47,12 @@ class Purse:
     def checked(cls, gates: Budgets) -> Purse:
         """The budgets that a caller gives: copies of them, so that nobody else pays from these."""
         if gates is not None and not isinstance(gates, Mapping):
-            raise InputError(f"gates must be gates and pacers under their names, not {validate.show(gates)}")
+            raise validate.refused("gates must be gates and pacers under their names", gates)
         for name, budget in (gates or {}).items():
             if not isinstance(name, str) or not 0 < len(name) <= 200:
-                raise InputError(f"gates must have names of 1 to 200 characters, not {validate.show(name)}")
+                raise validate.refused("gates must have names of 1 to 200 characters", name)
             if not isinstance(budget, Gate):
-                raise InputError(f"gates[{name!r}] must be a Gate or a Pacer, not {validate.show(budget)}")
+                raise validate.refused(f"gates[{name!r}] must be a Gate or a Pacer", budget)
             if budget._kept.file is not None:
                 raise InputError(f"gates[{name!r}] is open on a file of its own, and cannot be in the journal of a session as well")
         return cls.restored(cls(gates or {}).facts())
@@ -79,7 +79,7 @@ class Purse:
         budget = self.budgets.get(name) if isinstance(name, str) else None
         if budget is None:
             known = ", ".join(map(repr, sorted(self.budgets))) or "none"
-            raise InputError(f"gate must be the name of a budget of this session ({known}), not {validate.show(name)}")
+            raise validate.refused(f"gate must be the name of a budget of this session ({known})", name)
         return budget
 
     def account(self, name: str) -> tuple[Account, Asked | None]:

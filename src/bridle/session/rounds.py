@@ -77,7 +77,7 @@ class SessionRounds:
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
         if parts.names and self._k not in (None, len(parts.names)):
             many = f"{self._k} constraint{'s' if self._k != 1 else ''}"
-            raise InputError(f"names must hold one name for each of the {many} of the policy, not {validate.show(parts.names)}")
+            raise validate.refused(f"names must hold one name for each of the {many} of the policy", parts.names)
         self._k = len(parts.names) or self._k
         self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has

@@ -386,7 +386,7 @@ def parsed(data: bytes, name: str) -> Saved:
         if root not in MEMBERS:
             raise InputError(f"cannot read {name}: it holds {validate.show(key)}, which is not part of a save file")
         if value.dtype.kind != "f" or not (np.isfinite(value) if root in FINITE else ~np.isnan(value)).all():
-            raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
+            raise validate.refused(f"cannot read {name}: {key!r} must hold numbers", value)
     return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, seal)
 
 

@@ -138,7 +138,7 @@ class Session(SessionVerbs):
         if isinstance(policy, Configured) and policy.runs is not None:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
-            raise InputError(f"history must be callable, not {validate.show(history)}")
+            raise validate.refused("history must be callable", history)
         called = checked_names(names)
         record = for_constraints(record, len(called)) if called else record
         learns_late = capability(record, LearnsLate)
@@ -277,7 +277,7 @@ class Session(SessionVerbs):
         """
         k = self._k if constraints is None else validate.whole("constraints", constraints)
         if self._k is not None and k != self._k:
-            raise InputError(f"constraints must be {self._k}, as the policy was made for, not {validate.show(constraints)}")
+            raise validate.refused(f"constraints must be {self._k}, as the policy was made for", constraints)
         compiles = self.engine != "python" and self._compiled is None
         if compiles and k is None:
             raise InputError("constraints must be given: how many a round has is not known before the first, and the round is compiled")
@@ -479,7 +479,7 @@ class Session(SessionVerbs):
         if "commit" in options:
             raise InputError("commit is no longer an argument: each call is committed; for grouped commits, use the service (bridle serve)")
         if history is not None and not callable(history):
-            raise InputError(f"history must be callable, not {validate.show(history)}")
+            raise validate.refused("history must be callable", history)
         store = database.open_store(url)
         try:
             core = cls.core(store, name, policy, x1, snapshot_every=snapshot_every, gates=gates, wait=wait, **options)
@@ -617,7 +617,7 @@ class Session(SessionVerbs):
 def _ascending(levels: Sequence[float]) -> list[float]:
     numbers = validate.array("levels", levels)
     if numbers.ndim != 1 or (numbers <= 0.0).any() or (np.diff(numbers) <= 0.0).any():
-        raise InputError(f"levels must be numbers above 0 in ascending order, not {validate.show(levels)}")
+        raise validate.refused("levels must be numbers above 0 in ascending order", levels)
     return numbers.tolist()  # type: ignore[no-any-return]
 
 

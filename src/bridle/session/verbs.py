@@ -404,4 +404,4 @@ def observed_at(x: Array, cost: object, constraints: Iterable[object]) -> dict[s
 def refuse_other_constraints(constraints: object) -> None:
     """One error where constraints are not a list."""
     if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
-        raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
+        raise validate.refused("constraints must be a list of functions", constraints)
