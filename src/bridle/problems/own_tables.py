@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bridle import storage, validate
 from bridle.core import InputError
 from bridle.ops import Array
+from bridle.records import Arrays
 from bridle.storage import StrPath
 
 ENDINGS = (".csv", ".npz")
@@ -33,7 +34,7 @@ class OwnTable(NamedTuple):
     """
 
     path: str
-    columns: dict[str, Array]
+    columns: Arrays
     times: dict[str, list[str]]
     places: list[str]
 
@@ -90,7 +91,7 @@ def _csv(argument: str, path: str) -> OwnTable:
     for line, row in lines[1:]:
         if len(row) != len(names):
             raise InputError(f"{argument}: {path}, line {line}: {len(row)} fields stand under {len(names)} names")
-    columns: dict[str, Array] = {}
+    columns: Arrays = {}
     times: dict[str, list[str]] = {}
     for i, name in enumerate(names):
         fields = [row[i].strip() for _, row in lines[1:]]
@@ -148,7 +149,7 @@ def read_arrays(shown: str, path: str, check: Callable[[str], object] = str) -> 
 def _npz(argument: str, path: str) -> OwnTable:
     arrays = read_arrays(f"{argument}: {path}", path)
     times = {name: [str(each) for each in np.ravel(arrays.pop(name))] for name in list(arrays) if name.lower() in TIMES}
-    columns: dict[str, Array] = {}
+    columns: Arrays = {}
     for name, array in arrays.items():
         columns[name] = validate.array(f"{argument}: {path}: {name}", array)
         if columns[name].ndim != 1:

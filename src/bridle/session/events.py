@@ -30,6 +30,7 @@ import numpy as np
 from bridle import validate
 from bridle.core import Function, InputError
 from bridle.ops import Array
+from bridle.records import Arrays
 from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
 from bridle.session.late_feedback import Ticket, TicketGiven
@@ -206,7 +207,7 @@ def saying(given: Prior) -> bytes:
         parts.append(_part(1, validate.array("features", features)))
     if known is not None:
         if isinstance(known, Function) or (isinstance(known, (tuple, list)) and known and all(isinstance(one, Function) for one in known)):
-            arrays: dict[str, Array] = {}
+            arrays: Arrays = {}
             functions = (known,) if isinstance(known, Function) else tuple(known)
             try:
                 code = savefile.encode_value(functions, "known", arrays)

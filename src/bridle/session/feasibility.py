@@ -24,6 +24,7 @@ from bridle.backends import least_distance, linear_program
 from bridle.core import Domain
 from bridle.domains.half_space_cut import sweep
 from bridle.domains.polyhedron import PolyhedronSet
+from bridle.records import Arrays
 
 TOLERANCE = 1e-9
 """Values of a constraint are taken to be right to this, relative to the sizes of the domain and the gradient, unless told otherwise."""
@@ -190,7 +191,7 @@ class KeptHalfspaces:
         """The places of those with the most weight; at most a quarter, so that there is always room for new ones."""
         return frozenset(int(i) for i in np.argsort(-weights, kind="stable")[: self.room // 4] if weights[i] > 0.0)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         """Everything, as arrays; `restore` takes them back."""
         normals, levels = self.lines
         kept = np.array([[float(i in self.tight), float(i in self.useful)] for i in range(len(levels))]).reshape(-1, 2)
@@ -198,7 +199,7 @@ class KeptHalfspaces:
         sources = self.origins[: self.size].astype(float)
         return {"normals": normals, "levels": levels, "sources": sources, "kept": kept, "numbers": numbers}
 
-    def restore(self, saved: dict[str, np.ndarray]) -> None:
+    def restore(self, saved: Arrays) -> None:
         """Be as the store was that gave these."""
         self.size = size = len(saved["levels"])
         self.normals[:size], self.levels[:size], self.origins[:size] = saved["normals"], saved["levels"], saved["sources"].reshape(-1, 2)

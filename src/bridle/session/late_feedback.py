@@ -39,6 +39,7 @@ from bridle.core import (
 )
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
+from bridle.records import Arrays
 from bridle.session.feedback import is_sound
 from bridle.session.tried_points import as_asked, points_of
 
@@ -410,7 +411,7 @@ class PendingRounds:
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> Arrays:
         """Everything but the states of the copies, as arrays."""
         numbers = [self.begun, self.lost, self.ever_shared]
         d, waiting = len(self.copies[0].x), self.waiting.items()
@@ -429,7 +430,7 @@ class PendingRounds:
             saved |= records.leaves(each.made, f"made.{number}")
         return saved
 
-    def restore(self, saved: dict[str, Array], states: list[object]) -> None:
+    def restore(self, saved: Arrays, states: list[object]) -> None:
         """Take back what `arrays` gave, and the states of the copies."""
         self.begun, self.lost, self.ever_shared = (int(value) for value in saved["numbers"])
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]

@@ -20,6 +20,7 @@ import numpy as np
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
+from bridle.records import Arrays
 from bridle.session.batch_sums import (
     BatchesRead,
     BatchFindings,
@@ -521,7 +522,7 @@ class Ledger:
             "conflict": None if self.conflict is None else self.conflict._asdict(),
         }
 
-    def restore(self, arrays: dict[str, Array], facts: LedgerFacts, rounds: int) -> None:
+    def restore(self, arrays: Arrays, facts: LedgerFacts, rounds: int) -> None:
         """Be as the ledger was that gave these after so many rounds."""
         sums, limits = records.filled((self.counted.sums, self.counted.limits), arrays)
         between = np.array([int(count) for count in facts["between"]], dtype=float)

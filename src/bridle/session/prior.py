@@ -29,6 +29,7 @@ from bridle.backends import SEVERAL, package
 from bridle.core import Domain, Function, Hint, InputError, Unavailable
 from bridle.functions import AffineFunction
 from bridle.ops import Array
+from bridle.records import Arrays
 from bridle.session.feasibility import nearest_on
 from bridle.session.feedback import Numbers
 from bridle.solvers.nearest_in_norm import nearest_where, sequences
@@ -52,7 +53,7 @@ PARTS = Hint._fields
 """What a hint may be made of."""
 
 
-def parts_of(hint: HintGiven) -> dict[str, Array]:
+def parts_of(hint: HintGiven) -> Arrays:
     """The parts of a hint, in a fixed order and as arrays of finite numbers: `g` with one axis, `dg` with two."""
     given = hint._asdict() if isinstance(hint, Hint) else hint if isinstance(hint, Mapping) else {"df": hint}
     for name in given:

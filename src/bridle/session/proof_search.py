@@ -17,6 +17,7 @@ from bridle import records
 from bridle.core import Domain
 from bridle.domains.half_space_cut import DomainCut
 from bridle.domains.polyhedron import PolyhedronSet
+from bridle.records import Arrays
 from bridle.session.feasibility import MOST_DIMENSIONS, NEAR, CenteredDomain, OuterPolyhedron, calls_solver, depth, meets, swept
 
 PROGRAMS = 40
@@ -124,7 +125,7 @@ def begin(
     )
 
 
-def restored_search(saved: dict[str, np.ndarray], dim: int) -> Search | None:
+def restored_search(saved: Arrays, dim: int) -> Search | None:
     """The search whose leaves these are; None where there are none."""
     if not saved:
         return None
@@ -136,7 +137,7 @@ def restored_search(saved: dict[str, np.ndarray], dim: int) -> Search | None:
     return search
 
 
-def _leaves(saved: dict[str, np.ndarray], names: Sequence[str]) -> list[Any]:
+def _leaves(saved: Arrays, names: Sequence[str]) -> list[Any]:
     """The leaves of these names, numbers as floats; None for one that there is not."""
     found = (saved.get(name) for name in names)
     return [leaf if leaf is None or leaf.ndim else float(leaf) for leaf in found]
@@ -246,7 +247,7 @@ def reducing(search: Search) -> Reduction:
     )
 
 
-def restored_reduction(saved: dict[str, np.ndarray], dim: int) -> Reduction | None:
+def restored_reduction(saved: Arrays, dim: int) -> Reduction | None:
     """The reduction whose leaves these are; None where there are none."""
     if not saved:
         return None

@@ -32,6 +32,7 @@ from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
 from bridle.policies.round_maps import RuleMixture
+from bridle.records import Arrays
 from bridle.session.alarms import WarningLog, Watch
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
@@ -112,7 +113,7 @@ def save(path: StrPath, session: SessionImage) -> None:
         write(file, members)
 
 
-def write(file: BinaryIO, members: dict[str, Array]) -> None:
+def write(file: BinaryIO, members: Arrays) -> None:
     """Write the members of a save file, one after the other."""
     try:
         np.savez(file, **members)  # type: ignore[arg-type]
@@ -120,7 +121,7 @@ def write(file: BinaryIO, members: dict[str, Array]) -> None:
         raise complaint.__context__ or complaint from None
 
 
-def packed(session: SessionImage) -> dict[str, Array]:
+def packed(session: SessionImage) -> Arrays:
     """What a save file holds of a session: its arrays, and the header as text under its own name."""
     parts, pending = session.parts, session.parts.pending
     first, *others = pending.copies
@@ -203,7 +204,7 @@ class Saved:
 
     path: str
     header: Header
-    arrays: dict[str, Array]
+    arrays: Arrays
     seal: str
     """Its digest."""
 
@@ -275,7 +276,7 @@ class Saved:
             if x.shape != self.start.shape or not np.isfinite(x).all() or not within:
                 raise InputError(f"cannot load {self.path}: it is damaged (a decision must lie in the domain; {validate.show(x)} does not)")
 
-    def part(self, prefix: str) -> dict[str, Array]:
+    def part(self, prefix: str) -> Arrays:
         """The arrays whose names begin like this, without it."""
         return records.under(prefix, self.arrays)
 
@@ -337,7 +338,7 @@ def _sealed(
     totals: dict[str, Scalar],
     more: dict[str, Scalar],
     facts: SessionFacts,
-) -> dict[str, Array]:
+) -> Arrays:
     arrays, policy = {"start": start}, parts.configured
     header: dict[str, object] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(parts.record).__name__}
     header["session"] = facts
@@ -390,7 +391,7 @@ def parsed(data: bytes, name: str) -> Saved:
     return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, seal)
 
 
-def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:
+def encode_value(value: object, name: str, arrays: Arrays) -> RecordCode:
     """A JSON form of a value whose arrays go into `arrays` under dotted names."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"value": value}
@@ -410,7 +411,7 @@ def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCo
     raise Unportable(name)
 
 
-def decode_value(code: RecordCode, arrays: dict[str, Array]) -> Any:
+def decode_value(code: RecordCode, arrays: Arrays) -> Any:
     """What `encode_value` was given."""
     if "value" in code:
         return code["value"]
