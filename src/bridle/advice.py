@@ -321,7 +321,7 @@ def check_choice(name: str, value: Answer) -> Answer:
     """The answer to a question, if it is one of the choices."""
     choices = QUESTIONS[name].choices
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise InputError(f"{name} must be one of {', '.join(str(choice).lower() for choice in choices)}, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be one of {', '.join(str(choice).lower() for choice in choices)}", value)
     return value
 
 

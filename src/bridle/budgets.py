@@ -27,21 +27,21 @@ Reference: dual descent of Balseiro, Lu, Mirrokni 2020; the proofs are in `bridl
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from math import ceil, floor, inf
-from os import PathLike
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bridle import storage, validate
+from bridle import showing, storage, validate
 from bridle.core import InputError
-from bridle.fact_file import Held, Keeping
+from bridle.fact_file import Keeping
 from bridle.ops import Array
 from bridle.pacing import Asked, DescentPrice, LearnedPrice, Pace, SpendPlan, pacing_bound, planned, weights_of
+from bridle.storage import Facts, StrPath
 
 MOST_UNITS = 10**13
 """The largest budget, in units: beyond it a float does not tell one unit from the next."""
@@ -58,14 +58,6 @@ ANY = sys.float_info.max
 GOALS, FORMS, AUCTIONS = ("profit", "value"), ("learned", "descent"), ("second", "first")
 
 
-class GateFacts(TypedDict):
-    """A gate as its file has it; budget and spent in units."""
-
-    unit: float
-    budget: int
-    spent: int
-
-
 class Account(NamedTuple):
     """Where a gate stands, in units, and the pacer that it belongs to, if any: replaced by one assignment, so that it is never half."""
 
@@ -78,7 +70,7 @@ class Account(NamedTuple):
         return max(self.budget - self.spent, 0)
 
 
-class Gate(Held):
+class Gate:
     """A budget that cannot be exceeded by one unit; amounts are rounded up to whole units, the budget down.
 
     Threads may share a gate. So that no crash and no second process gives money back, `Gate.open` it on a file. What is made here, or by
@@ -100,19 +92,23 @@ class Gate(Held):
     (0.0, False, True)
     """
 
+    _kind: ClassVar = "gate"
+    _least: ClassVar[tuple[Any, ...]] = (0.0,)
+    """Arguments for one that is about to stand where a file says."""
+
     def __init__(self, budget: float, unit: float = 0.01) -> None:
         self._unit = validate.positive("unit", unit)
         if self._unit < 1e-300:  # a whole number of which is no float
-            raise InputError(f"unit must be at least 1e-300, not {validate.show(unit)}")
+            raise validate.refused("unit must be at least 1e-300", unit)
         self._many, self._of = Fraction(repr(self._unit)).as_integer_ratio()  # as it is written: 0.01 is a hundredth
         self._account = Account(self._whole(budget), 0)
         self._attach()
 
     def _attach(self) -> None:
-        self._owner = self._kept = Keeping("gate", self._facts)  # a pacer is the owner of its gate
+        self._kept = Keeping(self._kind, self.facts)
 
     @classmethod
-    def open(cls, path: str | PathLike[str], budget: float | None = None, unit: float | None = None) -> Gate:
+    def open(cls, path: StrPath, budget: float | None = None, unit: float | None = None) -> Gate:
         """The gate in a file, or a new one where there is none; this process alone holds it until `close`, or until it ends.
 
         Every payment is on the disk before `pay` returns: pay first, then spend, and nothing that was paid is ever free again, whenever
@@ -138,18 +134,48 @@ class Gate(Held):
         380.0
         """
 
-        def fresh() -> GateFacts:
-            return cls(cast(float, budget), 0.01 if unit is None else unit).facts()
+        wanted = {"unit": unit, "budget": budget}
+        return cls._opened(path, wanted, None if budget is None else lambda: cls(budget, 0.01 if unit is None else unit))
 
-        gate = cls(0.0)
+    @classmethod
+    def _opened(cls, path: StrPath, wanted: Mapping[str, Any], fresh: Callable[[], Self] | None) -> Self:
+        """The one in a file, or a new one where there is none; it must have been made with what is `wanted`, where that is not None."""
+        held = cls(*cls._least)
 
-        def take(facts: dict[str, Any]) -> None:
-            gate._become(facts, storage.named(path))
-            wanted = None if budget is None else gate._money(gate._whole(budget))
-            _agree(path, {"unit": unit, "budget": wanted}, {"unit": gate.unit, "budget": gate.budget})
+        def take(facts: Facts) -> None:
+            held._become(facts, storage.named(path))
+            found = held._settings()
+            for name, value in wanted.items():
+                if value is not None and (mine := held._as_kept(name, value)) != found[name]:
+                    its, given = validate.show(found[name]), validate.show(mine)
+                    raise InputError(
+                        f"cannot open {storage.named(path)}: its {name} is {its}, not {given}; leave {name} out to go on with it"
+                    )
 
-        gate._kept.open(path, None if budget is None else fresh, take)
-        return gate
+        held._kept.open(path, None if fresh is None else lambda: fresh().facts(), take)
+        return held
+
+    def _settings(self) -> dict[str, object]:
+        """With which arguments it was made."""
+        return {"unit": self.unit, "budget": self.budget}
+
+    def _as_kept(self, name: str, value: Any) -> object:
+        """An argument as this one would have it in its file."""
+        return self._money(self._whole(value)) if name == "budget" else value
+
+    def close(self) -> None:
+        """Let go of the file that it was opened on, for others to hold. It can still be asked, and changes no more."""
+        self._kept.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        figures = {name: getattr(self, name) for name in ("budget", "rounds", "played", "spent", "left", "price") if hasattr(self, name)}
+        return showing.call(type(self).__name__, **figures)
 
     @property
     def unit(self) -> float:
@@ -196,7 +222,7 @@ class Gate(Held):
         """
         units = self._count("amount", amount)
         counted = self._money(units)
-        with self._owner.lock:
+        with self._kept.lock:
             self._take(units, amount, self._account.pace)
             return counted
 
@@ -211,14 +237,14 @@ class Gate(Held):
 
     def _commit(self, account: Account, what: str, amount: object) -> None:
         """Stand here from now on; on the disk first, where there is a file. To be called by who has the lock."""
-        before, file = self._account, self._owner.file
+        before, file = self._account, self._kept.file
         try:
             if file is not None:
                 file.check()
                 file.behind = True  # until it is written; closing does that where something interrupts what follows
             self._account = account  # whatever interrupts what follows, it is counted: money that may be gone is not given back
             if file is not None:
-                self._owner.put()
+                self._kept.put()
         except InputError:  # it was not written, and who asked is told so
             self._account = before
             raise
@@ -246,7 +272,7 @@ class Gate(Held):
         budget : float
             The new budget, 0 or above, in money.
         """
-        with self._owner.lock:
+        with self._kept.lock:
             self._commit(self._account._replace(budget=self._whole(budget)), "budget", budget)
 
     @validate.undisturbed
@@ -258,37 +284,34 @@ class Gate(Held):
         given = validate.array("amounts", amounts)
         return np.asarray(np.ceil(given * self._of / self._many * (1.0 - RELATIVE) - CLOSE) <= self._account.left)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a copy to a file, atomically. What is paid afterwards is not in it.
+    def save(self, path: StrPath) -> None:
+        """Write a copy to a file, atomically, with everything needed to continue. What is paid afterwards is not in it.
 
-        A gate that was opened on a file needs no saving.
+        What was opened on a file needs no saving.
         """
-        with self._owner.lock:
+        with self._kept.lock:
             self._kept.save(path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Gate:
-        """The gate that was saved, in memory: whoever else loads the file has its money too.
+    def load(cls, path: StrPath) -> Self:
+        """What was saved, bit for bit, in memory: whoever else loads the file has its money too.
 
         `open` gives a file to one holder alone.
         """
-        gate = cls(0.0)
-        gate._kept.load(path, lambda facts: gate._become(facts, storage.named(path)))
-        return gate
+        held = cls(*cls._least)
+        held._kept.load(path, lambda facts: held._become(facts, storage.named(path)))
+        return held
 
-    def facts(self) -> GateFacts:
+    def facts(self) -> Facts:
         """The whole state, in units, as its file has it."""
         account = self._account
         return {"unit": self._unit, "budget": account.budget, "spent": account.spent}
 
-    def _facts(self) -> dict[str, Any]:
-        return {**self.facts()}
-
-    def _become(self, facts: Mapping[str, Any], where: str, pace: Pace | None = None) -> None:
+    def _become(self, facts: Facts, where: str) -> None:
         """Stand where the facts of a file say."""
         with _checking(where):
             found = Gate(0.0, facts["unit"])
-            account = Account(validate.whole("budget", facts["budget"], 0), validate.whole("spent", facts["spent"], 0), pace)
+            account = Account(validate.whole("budget", facts["budget"], 0), validate.whole("spent", facts["spent"], 0))
             if max(account.budget, account.spent) > MOST_UNITS:
                 raise InputError(f"no more than {MOST_UNITS:g} units can be counted")
         self._unit, self._many, self._of, self._account = found._unit, found._many, found._of, account
@@ -296,7 +319,7 @@ class Gate(Held):
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles, each of which has the money that is left; a gate on a file has one holder."""
         self._kept.refuse_copies()
-        return {name: value for name, value in vars(self).items() if name not in ("_kept", "_owner")}
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
@@ -313,14 +336,14 @@ class Gate(Held):
         """A budget in units, rounded down."""
         units = validate.nonnegative("budget", budget) * self._of / self._many
         if not units <= MOST_UNITS:
-            raise InputError(f"budget must be at most {MOST_UNITS:g} units of {self._unit:g}, not {validate.show(budget)}")
+            raise validate.refused(f"budget must be at most {MOST_UNITS:g} units of {self._unit:g}", budget)
         return floor(units * (1.0 + RELATIVE) + CLOSE)
 
     def _money(self, units: int) -> float:
         return units * self._many / self._of  # whole numbers: the nearest float there is
 
 
-class Pacer(Held):
+class Pacer(Gate):
     """Spread a hard budget over rounds: bid or choose, then pay, once a round.
 
     Nothing else has to be told: what money is worth is learned. Told both `value` and `spend`, and no price, the pacer takes them for the
@@ -360,6 +383,9 @@ class Pacer(Held):
     (0.2, 49.8, 1.743)
     """
 
+    _kind = "pacer"
+    _least = (0.0, 1)
+
     def __init__(
         self,
         budget: float,
@@ -373,7 +399,7 @@ class Pacer(Held):
         form: str | None = None,
         auction: str = "second",
     ) -> None:
-        self.gate = Gate(budget, unit)
+        super().__init__(budget, unit)
         total = validate.whole("rounds", rounds)
         form = form or ("learned" if value is None or spend is None or price is not None else "descent")
         self._told = _Told(
@@ -386,9 +412,7 @@ class Pacer(Held):
         validate.one_of("form", form, FORMS)
         validate.one_of("auction", auction, AUCTIONS)
         self._arrange()
-        pace = self._form.spread(self._plan, Pace(total), self.gate.left)
-        self.gate._account = self.gate._account._replace(pace=pace)
-        self._attach()
+        self._account = self._account._replace(pace=self._form.spread(self._plan, Pace(total), self.left))
 
     def _arrange(self) -> None:
         """What follows from what was told."""
@@ -402,18 +426,20 @@ class Pacer(Held):
             if given is None:
                 raise InputError(f'{name} must be given for form="descent": it is the most that one round can {BRINGS[name]}')
         if told.start is not None:
-            raise InputError(f'price is for form="learned": the other one starts from 0, not {validate.show(told.start)}')
+            raise validate.refused('price is for form="learned": the other one starts from 0', told.start)
         # The most that one round can cost, rounded up to units as every payment is.
         self._largest = cast(float, told.value)
-        self._form = DescentPrice(self._largest, self.gate.rounded(self._most))
+        self._form = DescentPrice(self._largest, self.rounded(self._most))
 
-    def _attach(self) -> None:
-        self._kept = self.gate._owner = Keeping("pacer", self.facts)
+    @property
+    def gate(self) -> Gate:
+        """The gate that stops what would exceed the budget: itself."""
+        return self
 
     @classmethod
-    def open(
+    def open(  # type: ignore[override]  # it has arguments of its own
         cls,
-        path: str | PathLike[str],
+        path: StrPath,
         budget: float | None = None,
         rounds: int | None = None,
         value: float | None = None,
@@ -467,26 +493,23 @@ class Pacer(Held):
             "form": form, "auction": auction,
         }  # fmt: skip
         given = {name: each for name, each in given.items() if each is not None}
-        pacer = cls(0.0, 1)
 
-        def fresh() -> dict[str, Any]:
+        def fresh() -> Pacer:
             if rounds is None:
                 raise InputError(f"rounds must be given: there is no pacer at {storage.named(path)} yet")
-            return cls(**given).facts()
+            return cls(**given)
 
-        def take(facts: dict[str, Any]) -> None:
-            pacer._become(facts, storage.named(path))
-            gate, own = pacer.gate, pacer._told._asdict()
-            own |= {"price": own["start"], "rounds": pacer.rounds, "unit": gate.unit, "budget": pacer.budget}
-            same = given | ({} if budget is None else {"budget": gate._money(gate._whole(budget))})
-            _agree(path, same | ({} if plan is None else {"plan": weights_of(plan, pacer.rounds)}), own)
+        return cls._opened(path, given, None if budget is None else fresh)
 
-        pacer._kept.open(path, None if budget is None else fresh, take)
-        return pacer
+    def _settings(self) -> dict[str, object]:
+        return {**super()._settings(), **self._told._asdict(), "price": self._told.start, "rounds": self.rounds}
+
+    def _as_kept(self, name: str, value: Any) -> object:
+        return weights_of(value, self.rounds) if name == "plan" else super()._as_kept(name, value)
 
     @property
     def _pace(self) -> Pace:
-        return cast(Pace, self.gate._account.pace)
+        return cast(Pace, self._account.pace)
 
     @property
     def rounds(self) -> int:
@@ -507,21 +530,6 @@ class Pacer(Held):
         return self._pace.price
 
     @property
-    def budget(self) -> float:
-        """What may be spent in all."""
-        return self.gate.budget
-
-    @property
-    def spent(self) -> float:
-        """What has been spent."""
-        return self.gate.spent
-
-    @property
-    def left(self) -> float:
-        """What may still be spent."""
-        return self.gate.left
-
-    @property
     def planned(self) -> float:
         """What the plan had for the rounds that are over."""
         return planned(self._plan, self._pace)
@@ -529,9 +537,9 @@ class Pacer(Held):
     @property
     def bound(self) -> float | None:
         """`pacing_bound`, for form="descent"; None for an uneven plan, a changed budget, or more rounds than it is for: none is known."""
-        if not isinstance(self._form, DescentPrice) or len(self._plan.weights) > 1 or not self.gate.budget or not self._as_begun:
+        if not isinstance(self._form, DescentPrice) or len(self._plan.weights) > 1 or not self.budget or not self._as_begun:
             return None
-        return pacing_bound(self.gate.budget, self.rounds, self._form.value, self._form.spend)
+        return pacing_bound(self.budget, self.rounds, self._form.value, self._form.spend)
 
     @property
     def certified_loss(self) -> float | None:
@@ -581,18 +589,18 @@ class Pacer(Held):
         cost = validate.vector("spends", spends, len(gain))
         if (cost < 0.0).any() or (cost > self._most).any():
             limits = "0 or above" if self._most == ANY else f"between 0 and {self._most:g}, as this pacer was told"
-            raise InputError(f"spends must be {limits}, not {validate.show(spends)}")
+            raise validate.refused(f"spends must be {limits}", spends)
         if (gain > self._largest).any():
-            raise InputError(f"values must be at most {self._largest:g}, as this pacer was told, not {validate.show(values)}")
+            raise validate.refused(f"values must be at most {self._largest:g}, as this pacer was told", values)
         pace, left, largest = self._pace, self.left, float(gain.max(initial=0.0))
         worth, most = gain - self._form.quote(self._plan, pace, left, largest) * cost, self._form.most(pace, left)
-        fitting = np.where(self.gate.fits(cost) & ((cost <= most) | (most >= left)), worth, -inf)
+        fitting = np.where(self.fits(cost) & ((cost <= most) | (most >= left)), worth, -inf)
         best = int(fitting.argmax())
         had = max(float(fitting[best]), 0.0)
         self._asked = Asked(largest, max(float(worth.max()), 0.0) - had)
         return best if had > 0.0 else None
 
-    def pay(self, amount: float = 0.0) -> None:
+    def pay(self, amount: float = 0.0) -> None:  # type: ignore[override]  # a gate says what it has counted
         """End the round with this much spent. More than is left, or than one round may cost, is refused, and nothing changes.
 
         What `Gate.pay` says of files, failures and interrupts holds here too, for the price and the plan as well.
@@ -602,10 +610,9 @@ class Pacer(Held):
         amount : float, default 0.0
             What was spent, 0 or above, in money.
         """
-        gate, units = self.gate, self.gate._count("amount", self._within("amount", amount, self._most))
-        with gate._owner.lock:
-            pace = self._form.after(self._plan, self._pace, self._asked, gate.left, gate._money(units))
-            gate._take(units, amount, pace)
+        units = self._count("amount", self._within("amount", amount, self._most))
+        with self._kept.lock:
+            self._take(units, amount, self._form.after(self._plan, self._pace, self._asked, self.left, self._money(units)))
             self._asked = Asked()
 
     @property
@@ -623,31 +630,18 @@ class Pacer(Held):
         rounds : int, optional
             How many rounds in all, those that are over included. Default: as before.
         """
-        gate = self.gate
-        with gate._owner.lock:
+        with self._kept.lock:
             pace = self._pace
             total = pace.rounds if rounds is None else validate.whole("rounds", rounds, max(pace.played, len(self._plan.weights)))
-            account = Account(gate._whole(budget), gate._account.spent)
-            pace = self._form.spread(self._plan, pace._replace(rounds=total, planned=self.planned, edited=True), gate._money(account.left))
-            gate._commit(account._replace(pace=pace), "budget", budget)
+            account = Account(self._whole(budget), self._account.spent)
+            pace = self._form.spread(self._plan, pace._replace(rounds=total, planned=self.planned, edited=True), self._money(account.left))
+            self._commit(account._replace(pace=pace), "budget", budget)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a copy, with everything needed to continue; see `Gate.save`."""
-        with self._kept.lock:
-            self._kept.save(path)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Pacer:
-        """The pacer that was saved, bit for bit, in memory; see `Gate.load`."""
-        pacer = cls(0.0, 1)
-        pacer._kept.load(path, lambda facts: pacer._become(facts, storage.named(path)))
-        return pacer
-
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """The whole state, as its file has it."""
-        return {"gate": self.gate.facts(), **self._told._asdict(), **self._pace._asdict()}
+        return {"gate": super().facts(), **self._told._asdict(), **self._pace._asdict()}
 
-    def _become(self, facts: Mapping[str, Any], where: str) -> None:
+    def _become(self, facts: Facts, where: str) -> None:
         """Stand where the facts of a file say."""
         with _checking(where):
             told = {name: facts[name] for name in _Told._fields}
@@ -656,18 +650,9 @@ class Pacer(Held):
             sizes = {name: validate.nonnegative(name, facts[name]) for name in SIZES}
             pace = Pace(like.rounds, validate.whole("played", facts["played"], 0), charge=charge, edited=bool(facts["edited"]))
             pace = pace._replace(seen=validate.whole("seen", facts["seen"], 0), **sizes)  # type: ignore[arg-type]
-        self.gate._become(facts["gate"], where, pace)
-        self._told = like._told
+        super()._become(facts["gate"], where)
+        self._account, self._told = self._account._replace(pace=pace), like._told
         self._arrange()
-
-    def __getstate__(self) -> dict[str, object]:
-        """For copies and pickles: see `Gate`."""
-        self._kept.refuse_copies()
-        return {name: value for name, value in vars(self).items() if name != "_kept"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state)
-        self._attach()
 
     def _within(self, name: str, amount: float, most: float) -> float:
         """The amount, if it is between 0 and the most that this pacer was told."""
@@ -675,7 +660,7 @@ class Pacer(Held):
             return amount
         number = validate.nonnegative(name, amount)
         if number > most:
-            raise InputError(f"{name} must be at most {most:g}, as this pacer was told, not {validate.show(amount)}")
+            raise validate.refused(f"{name} must be at most {most:g}, as this pacer was told", amount)
         return number
 
 
@@ -694,14 +679,6 @@ class _Told(NamedTuple):
 BRINGS = {"value": "bring", "spend": "cost"}
 SIZES = ("price", "squares", "planned", "base", "rest", "step", "lowest", "highest", "scale")
 """The numbers of a pace that are 0 or above."""
-
-
-def _agree(path: str | PathLike[str], given: Mapping[str, object], found: Mapping[str, object]) -> None:
-    """Refuse to open a file that says something else than the caller."""
-    for name, wanted in given.items():
-        if wanted is not None and wanted != found[name]:
-            its, mine = validate.show(found[name]), validate.show(wanted)
-            raise InputError(f"cannot open {storage.named(path)}: its {name} is {its}, not {mine}; leave {name} out to go on with it")
 
 
 @contextmanager

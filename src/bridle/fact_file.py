@@ -15,14 +15,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from threading import RLock
-from typing import Any, Self, TypeAlias, cast
+from typing import cast
 from weakref import WeakSet
 
-from bridle import showing, storage
+from bridle import storage
 from bridle.core import InputError
-
-Facts: TypeAlias = dict[str, Any]
-"""What can be JSON, under names."""
+from bridle.storage import Facts, StrPath
 
 PATIENCE = 0.05
 """Seconds to wait for the lock: a process that only looks whether the file is held has it for a moment."""
@@ -41,7 +39,7 @@ class FactFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: StrPath,
         kind: str,
         fresh: Callable[[], Mapping[str, object]] | None,
         check: Callable[[Facts], object],
@@ -155,9 +153,7 @@ class Keeping:
         self.file: FactFile | None = None
         self._left: tuple[str, Facts] | None = None  # where it was last loaded from or saved to, and what was there then
 
-    def open(
-        self, path: str | os.PathLike[str], fresh: Callable[[], Mapping[str, object]] | None, check: Callable[[Facts], object]
-    ) -> None:
+    def open(self, path: StrPath, fresh: Callable[[], Mapping[str, object]] | None, check: Callable[[Facts], object]) -> None:
         """Hold the file at `path` from now on."""
         self.file = FactFile(path, self.kind, fresh, check)
         _keeping.add(self)
@@ -176,12 +172,12 @@ class Keeping:
                         self.put()
                 self.file.close()
 
-    def load(self, path: str | os.PathLike[str], take: Callable[[Facts], object]) -> None:
+    def load(self, path: StrPath, take: Callable[[Facts], object]) -> None:
         """Take the facts of a file that nobody holds."""
         with closing(FactFile(path, self.kind, None, take)) as file:
             self._left = file.path, file.facts
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write a copy, unless somebody else holds the file or has written it since this object was there."""
         if self.file is not None and self.file.path == storage.real(storage.named(path)):
             self.put()
@@ -199,26 +195,6 @@ class Keeping:
         """One error where this is opened on a file, which has one holder."""
         if self.file is not None:
             raise InputError(f"a {self.kind} that is opened on a file cannot be copied or pickled: {self.file.name} has one holder")
-
-
-class Held:
-    """What can be opened on a file, and holds it until it is closed, at the latest at the end of its `with`."""
-
-    _kept: Keeping
-
-    def __repr__(self) -> str:
-        figures = {name: getattr(self, name) for name in ("budget", "rounds", "played", "spent", "left", "price") if hasattr(self, name)}
-        return showing.call(type(self).__name__, **figures)
-
-    def close(self) -> None:
-        """Let go of the file that it was opened on, for others to hold. It can still be asked, and changes no more."""
-        self._kept.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
 
 
 _keeping: WeakSet[Keeping] = WeakSet()

@@ -135,7 +135,7 @@ def Network(features: ArrayLike, label: float, weight: float = 1.0, tolerance: f
     """
     a, y = validate.vector("features", features), validate.number("label", label)
     if y not in (0.0, 1.0):
-        raise InputError(f"label must be 0 or 1, not {validate.show(label)}")
+        raise validate.refused("label must be 0 or 1", label)
     return NetworkLoss(a, y, validate.nonnegative("weight", weight), validate.number("tolerance", tolerance))
 
 

@@ -308,7 +308,7 @@ def weights_of(plan: str | Sequence[float], rounds: int) -> list[float]:
         return [1.0]
     weights = validate.vector("plan", plan)
     if (weights < 0.0).any() or not weights.any():
-        raise InputError(f"plan must be weights of 0 or above, not all of them 0, not {validate.show(plan)}")
+        raise validate.refused("plan must be weights of 0 or above, not all of them 0", plan)
     if len(weights) > rounds:
         raise InputError(f"plan must have no more parts than there are rounds, {rounds}, not {len(weights)}")
     return [float(weight) for weight in weights / weights.max()]

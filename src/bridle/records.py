@@ -7,7 +7,7 @@ Everything here maps over the leaves of a record: naming them, rebuilding a reco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from bridle.ops import Array, Flag, Scalar
 
 R = TypeVar("R")
 """A record: what comes out is one of the same type as what went in, with other leaves."""
+
+
+Arrays: TypeAlias = dict[str, Array]
+"""Arrays under names: the leaves of records, the columns of a table."""
 
 
 def is_record(value: object) -> TypeGuard[tuple[object, ...]]:
@@ -106,7 +110,7 @@ def filled(record: R, named: dict[str, Any], prefix: str = "") -> R:
     return cast(R, leaf if np.ndim(leaf) else float(leaf))
 
 
-def under(prefix: str, named: dict[str, Array]) -> dict[str, Array]:
+def under(prefix: str, named: Arrays) -> Arrays:
     """The leaves whose names begin like this, without it.
 
     >>> under("a.", {"a.0": 5.0, "b": 6.0})

@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,12 @@ from bridle.core import InputError
 
 if sys.platform == "darwin":
     import fcntl
+
+Facts: TypeAlias = dict[str, Any]
+"""What can be JSON, under names."""
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""The path of a file as a caller gives it."""
 
 TEMPORARY = re.compile(r"\.bridle-([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{16}\.tmp")
 """The name of a temporary file: where its process runs, its number and when it began."""
@@ -66,7 +72,7 @@ class Disk:
     """Whatever changes a file goes through these names, so that a test can let each of them fail, or be the last thing a process does."""
 
     @staticmethod
-    def open(path: str | os.PathLike[str], flags: int, mode: int = 0o666) -> int:
+    def open(path: StrPath, flags: int, mode: int = 0o666) -> int:
         return os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), mode)
 
     @staticmethod
@@ -89,11 +95,11 @@ class Disk:
             Disk.sync(handle)
 
     @staticmethod
-    def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    def replace(source: StrPath, target: StrPath) -> None:
         os.replace(source, target)
 
     @staticmethod
-    def remove(path: str | os.PathLike[str]) -> None:
+    def remove(path: StrPath) -> None:
         os.remove(path)
 
 
@@ -121,7 +127,7 @@ def reason(problem: BaseException) -> str:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: StrPath) -> Iterator[BinaryIO]:
     """A file to write to that takes the place of `path` at the end of the block; where the block fails, `path` stays as it was.
 
     >>> from pathlib import Path
@@ -229,7 +235,7 @@ def take_over(handle: int, before: os.stat_result) -> None:
     os.fchmod(handle, mode)
 
 
-def sync_folder(folder: str | os.PathLike[str]) -> None:
+def sync_folder(folder: StrPath) -> None:
     """Make sure that a folder's names are on the disk too, where folders can be synced."""
     try:
         handle = Disk.open(folder, os.O_RDONLY)
@@ -242,7 +248,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
             raise
 
 
-def settle(file: str | os.PathLike[str], place: str | os.PathLike[str]) -> None:
+def settle(file: StrPath, place: StrPath) -> None:
     """Move a finished file to its place: on the disk before it has its name, and never seen half-written."""
     handle = Disk.open(file, os.O_RDWR)
     try:
@@ -256,7 +262,7 @@ def settle(file: str | os.PathLike[str], place: str | os.PathLike[str]) -> None:
 # --- what killed processes leave behind ---------------------------------------------------------------------------------------------------
 
 
-def sweep(folder: str | os.PathLike[str]) -> None:
+def sweep(folder: StrPath) -> None:
     """Remove the temporary files of processes that are dead.
 
     Whether a process lives is known for those of this machine since it was started. Others, of another machine or container that shares
@@ -335,7 +341,7 @@ def _began(process: int) -> int:
 # --- reading and digests ------------------------------------------------------------------------------------------------------------------
 
 
-def read_whole(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
+def read_whole(path: StrPath, most: int = LARGEST) -> bytes:
     """The bytes of a regular file of at most so many; anything else is one error, before a byte of it is read."""
     name = named(path)
     try:
@@ -442,7 +448,7 @@ def sealed(facts: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]
     return json.dumps({**whole, "digest": digest(whole, arrays)})
 
 
-def check(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | None = None) -> None:
+def check(facts: Facts, arrays: Mapping[str, NDArray[np.generic]] | None = None) -> None:
     """Take the digest out of facts; ValueError if it is not theirs."""
     if facts.pop("digest", None) != digest(facts, arrays):
         raise ValueError("it is not what was written: its digest does not fit")
@@ -451,7 +457,7 @@ def check(facts: dict[str, Any], arrays: Mapping[str, NDArray[np.generic]] | Non
 # --- hashes and the cache ----------------------------------------------------------------------------------------------------------------
 
 
-def sha256(path: str | os.PathLike[str]) -> str:
+def sha256(path: StrPath) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

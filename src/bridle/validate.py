@@ -34,6 +34,15 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def refused(wanted: str, value: object) -> InputError:
+    """The error for a value that is not what is wanted of it.
+
+    >>> refused("horizon must be 1 or above", -3)
+    InputError('horizon must be 1 or above, not -3')
+    """
+    return InputError(f"{wanted}, not {show(value)}")
+
+
 def number(name: str, value: object) -> float:
     """A finite float."""
     if type(value) is float or type(value) is np.float64:
@@ -41,10 +50,10 @@ def number(name: str, value: object) -> float:
     else:
         given = floats(name, value, "a number")
         if given.ndim:
-            raise InputError(f"{name} must be a number, not {show(value)}")
+            raise refused(f"{name} must be a number", value)
         result = float(given)
     if not isfinite(result):
-        raise InputError(f"{name} must be finite, not {show(value)}")
+        raise refused(f"{name} must be finite", value)
     return result
 
 
@@ -52,7 +61,7 @@ def positive(name: str, value: object) -> float:
     """A finite float above zero."""
     result = number(name, value)
     if result <= 0.0:
-        raise InputError(f"{name} must be above 0, not {show(value)}")
+        raise refused(f"{name} must be above 0", value)
     return result
 
 
@@ -60,7 +69,7 @@ def nonnegative(name: str, value: object) -> float:
     """A finite float, zero or above."""
     result = number(name, value)
     if result < 0.0:
-        raise InputError(f"{name} must be 0 or above, not {show(value)}")
+        raise refused(f"{name} must be 0 or above", value)
     return result
 
 
@@ -68,9 +77,9 @@ def whole(name: str, value: object, least: int = 1) -> int:
     """A whole number, `least` or above."""
     result = number(name, value)
     if result != int(result) or isinstance(value, bool):
-        raise InputError(f"{name} must be a whole number, not {show(value)}")
+        raise refused(f"{name} must be a whole number", value)
     if not least <= result <= 2**53:
-        raise InputError(f"{name} must be {least} or above{'' if result < least else ' and below 2^53'}, not {show(value)}")
+        raise refused(f"{name} must be {least} or above{('' if result < least else ' and below 2^53')}", value)
     return int(result)
 
 
@@ -94,7 +103,7 @@ def rounds(name: str, value: object) -> Scalar:
     """A number of rounds, as a float: a whole number above zero, or one for each run, shaped ``(runs, 1)``."""
     result = setting(name, value)
     if np.any(np.floor(result) != result):
-        raise InputError(f"{name} must be a whole number, not {show(value)}")
+        raise refused(f"{name} must be a whole number", value)
     return result
 
 
@@ -141,7 +150,7 @@ def floats(name: str, value: object, what: str) -> Array:
     except MemoryError:
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
-        raise InputError(f"{name} must be {what}, not {show(value)}") from None
+        raise refused(f"{name} must be {what}", value) from None
 
 
 def intact(name: str, value: object) -> None:
@@ -155,7 +164,7 @@ def intact(name: str, value: object) -> None:
         return
     never = (str, bytes, np.datetime64, np.timedelta64)
     if raw.dtype.kind not in NUMBER_KINDS + "bcO" or (raw.dtype.kind == "O" and any(isinstance(entry, never) for entry in raw.flat)):
-        raise InputError(f"{name} must be an array of numbers, not {show(value)}")
+        raise refused(f"{name} must be an array of numbers", value)
 
 
 def unmasked(name: str, value: object) -> None:

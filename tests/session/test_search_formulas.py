@@ -52,7 +52,6 @@ def test_the_room_for_halfspaces_is_three_megabytes_at_most():
     fresh = KeptHalfspaces(3)
     assert (fresh.next, fresh.fresh, fresh.sources, fresh.tight, fresh.useful) == (0, 0, [], set(), set())
     assert [part.shape for part in fresh.lines] == [(0, 3), (0,)]
-    assert [np.linalg.norm(KeptHalfspaces(dim).along) for dim in (1, 3, 50)] == near([1.0, 1.0, 1.0])
 
 
 def test_a_full_store_makes_room_in_the_order_of_age_but_for_what_matters():

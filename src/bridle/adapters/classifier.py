@@ -86,7 +86,7 @@ class OpenRows:
         number = ticket.id if isinstance(ticket, RowTicket) else ticket
         if isinstance(number, (int, np.integer)) and int(number) in self.rows:
             return int(number)
-        raise InputError(f"ticket must be one that waits for its class, not {validate.show(number)}")
+        raise validate.refused("ticket must be one that waits for its class", number)
 
     def answered(self, tickets: Sequence[object], count: int) -> tuple[list[int], Seen | None, Array | None]:
         """The numbers of the tickets, one for each row, how the rows were seen, and their groups."""
@@ -285,7 +285,7 @@ def one_for_each(settings: ModelSettings) -> list[ModelSettings]:
         raise InputError(f"limits on rates are about one class where there are more than two: {said}")
     for label in [*named, *(limit.label for limit in given if hasattr(limit, "label") and limit not in rates)]:
         if label not in classes:
-            raise InputError(f"label must be one of the classes {validate.show(classes)}, not {validate.show(label)}")
+            raise validate.refused(f"label must be one of the classes {validate.show(classes)}", label)
     return [
         settings._replace(
             classes=(Others(label), label),

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import nextafter
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
 
 import numpy as np
@@ -75,29 +76,20 @@ ASKED = ("at_least", "at_most", "gap", "level", "beyond", "label")
 def _share(name: str, value: object) -> float:
     share = validate.number(name, value)
     if not LEAST_SHARE <= share <= 1.0 - LEAST_SHARE:
-        raise InputError(f"{name} must be a share of rows above 0 and below 1, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be a share of rows above 0 and below 1", value)
     return share
 
 
-def _below_one(name: str, value: object) -> float:
-    share = validate.positive(name, value)
-    if share >= 1.0:
-        raise InputError(f"{name} must be a share below 1, not {validate.show(value)}")
-    return share
+def _up_to(most: float, what: str) -> Callable[[str, object], float]:
+    """The check of a number above 0 and at most `most`, which is `what` it must be."""
 
+    def check(name: str, value: object) -> float:
+        number = validate.positive(name, value)
+        if number > most:
+            raise validate.refused(f"{name} must be {what}", value)
+        return number
 
-def _step(name: str, value: object) -> float:
-    step = validate.positive(name, value)
-    if step > 1.0:
-        raise InputError(f"{name} must be at most 1, so that the level moves in small steps, not {validate.show(value)}")
-    return step
-
-
-def _gap(name: str, value: object) -> float:
-    gap = validate.positive(name, value)
-    if gap > 1.0:
-        raise InputError(f"{name} must be a difference of shares above 0 and at most 1, not {validate.show(value)}")
-    return gap
+    return check
 
 
 def _groups(name: str, value: object) -> tuple[float, ...] | None:
@@ -105,7 +97,7 @@ def _groups(name: str, value: object) -> tuple[float, ...] | None:
         return None
     numbers = tuple(validate.vector(name, value).tolist())
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
-        raise InputError(f"{name} must be the different numbers of two groups or more, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be the different numbers of two groups or more", value)
     return numbers
 
 
@@ -126,10 +118,10 @@ def _period(name: str, value: object) -> int | str:
 
 
 Share = Annotated[float, _share]
-Step = Annotated[float, _step]
+Step = Annotated[float, _up_to(1.0, "at most 1, so that the level moves in small steps")]
 Base = Annotated[str, _base]
 Positive = Annotated[float, validate.positive]
-BelowOne = Annotated[float, _below_one]
+BelowOne = Annotated[float, _up_to(nextafter(1.0, 0.0), "a share below 1")]
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,9 +170,7 @@ def _sign(limit: Recall | MissLoss, classes: Sequence[object]) -> float:
     for sign, name in zip((-1.0, 1.0), classes, strict=True):
         if name == limit.label:
             return sign
-    raise InputError(
-        f"{type(limit).__name__}: label must be one of the classes {validate.show(list(classes))}, not {validate.show(limit.label)}"
-    )
+    raise validate.refused(f"{type(limit).__name__}: label must be one of the classes {validate.show(list(classes))}", limit.label)
 
 
 # --- rates ------------------------------------------------------------------------------------------------------------------------------
@@ -339,7 +329,7 @@ class AlertBudget(Settings):
 class GapLimit(Settings):
     """A limit on the gap between groups."""
 
-    gap: Annotated[float, _gap] = 0.05
+    gap: Annotated[float, _up_to(1.0, "a difference of shares above 0 and at most 1")] = 0.05
     groups: Annotated[Sequence[float] | None, _groups] = None
     eta: Step = ETA
     kinds: ClassVar[tuple[GapKind, ...]]

@@ -180,7 +180,7 @@ class ModelSettings(NamedTuple):
         if self.label is None:
             return 1.0
         if all(self.label != one for one in self.classes):
-            raise InputError(f"label must be one of the classes {validate.show(list(self.classes))}, not {validate.show(self.label)}")
+            raise validate.refused(f"label must be one of the classes {validate.show(list(self.classes))}", self.label)
         return 1.0 if self.label == self.classes[1] else -1.0
 
     def made(self, features: int) -> tuple[Rules, Learned]:
@@ -294,9 +294,7 @@ def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[An
     rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
     first = validate.whole("priority", priority, 0)
     if first and first not in rates:
-        raise InputError(
-            f"priority must be the place of a limit on a rate among the constraints, counted from 0, not {validate.show(priority)}"
-        )
+        raise validate.refused("priority must be the place of a limit on a rate among the constraints, counted from 0", priority)
     return [given[i] for i in rates], [limit for limit in given if not hasattr(limit, "levels")], rates.index(first) if first else 0
 
 
@@ -316,7 +314,7 @@ def class_weights(class_weight: object, classes: Sequence[object]) -> tuple[floa
     """The weights of the classes' losses in the cost, 1 where none is given."""
     weights = dict(class_weight) if isinstance(class_weight, Mapping) else {}
     if class_weight is not None and not isinstance(class_weight, Mapping):
-        raise InputError(f"class_weight must be a dict of class and weight, not {validate.show(class_weight)}")
+        raise validate.refused("class_weight must be a dict of class and weight", class_weight)
     for label in weights:
         if not any(label == one for one in classes):
             raise validate.unknown("class in class_weight", label, [str(one) for one in classes])

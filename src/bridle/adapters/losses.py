@@ -110,9 +110,7 @@ def bind_all(limits: Sequence[Any], classes: Sequence[object]) -> tuple[Limit[An
     """The limits on losses that an estimator was given, bound to its two classes."""
     for limit in limits:
         if not hasattr(limit, "bind"):
-            raise InputError(
-                f"constraints must hold limits such as Recall(at_least=0.9) or MissLoss(label=1, at_most=0.1), not {validate.show(limit)}"
-            )
+            raise validate.refused("constraints must hold limits such as Recall(at_least=0.9) or MissLoss(label=1, at_most=0.1)", limit)
     return tuple(limit.bind(classes) for limit in limits)
 
 

@@ -113,7 +113,7 @@ def regression_limits(constraints: object) -> tuple[Offset | None, ErrorPrice | 
     found: dict[type, Any] = {}
     for limit in listed(constraints):
         if not isinstance(limit, (Quantile, ErrorRate)):
-            raise InputError(f"constraints of a regressor must be Quantile(0.9) or ErrorRate(beyond=1.0), not {validate.show(limit)}")
+            raise validate.refused("constraints of a regressor must be Quantile(0.9) or ErrorRate(beyond=1.0)", limit)
         if type(limit) in found:
             raise InputError(f"constraints must hold one {type(limit).__name__} at most: a row has one prediction")
         found[type(limit)] = limit

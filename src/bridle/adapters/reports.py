@@ -28,6 +28,7 @@ from bridle.adapters.levels import ETA, NAMES, TOLERANCE, DebtState, RateLevel, 
 from bridle.adapters.losses import LossTally, count
 from bridle.adapters.offsets import ErrorPrice, ErrorState, Offset, OffsetState, largest_debt
 from bridle.ops import Array, Scalar
+from bridle.storage import Facts
 
 SENSES = ("at least", "at most")
 """On which side of a limit one should be."""
@@ -59,7 +60,7 @@ class LimitReport:
     counted: int = 0
     open: int = 0
     words: str = ""
-    seen: Mapping[str, Any] = field(default_factory=dict)
+    seen: Facts = field(default_factory=dict)
 
     @property
     def held(self) -> bool | None:
@@ -68,7 +69,7 @@ class LimitReport:
             return None
         return self.measured >= self.asked if self.sense == "at least" else self.measured <= self.asked
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Facts:
         """Its fields as plain numbers, text, lists and dicts; what is not finite is None."""
         return {**_plain(asdict(self)), "held": self.held}
 
@@ -86,7 +87,7 @@ class LimitTable(tuple[LimitReport, ...]):
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *(f"  {report.name}: {report.words}" for report in self if report.words)])
 
-    def json(self) -> list[dict[str, Any]]:
+    def json(self) -> list[Facts]:
         """The reports as plain data."""
         return [report.json() for report in self]
 
@@ -286,7 +287,7 @@ def gap_report(level: GapLevel, state: GapState, overall: Overall) -> LimitRepor
     came, total, k = counted > 0.0, float(counted.sum()), len(counted)
     shares, targets = (np.divide(part, counted, out=np.zeros(k), where=came) for part in (alarms, np.asarray(state.targets)))
     names = [f"{value:g}" for value in (range(k) if level.values is None else level.values)]
-    seen: dict[str, Any] = {
+    seen: Facts = {
         "groups": {
             key: {"counted": float(n), "share": float(share), "target": float(tau), "debt": float(debt)}
             for key, n, share, tau, debt in zip(names, counted, shares, targets, debts, strict=True)

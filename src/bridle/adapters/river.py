@@ -135,7 +135,7 @@ def room_for(names: int, room: int) -> int:
 def demand_row(x: object) -> None:
     """Refuse what is no row of features by name."""
     if type(x) is not dict and not isinstance(x, Mapping):
-        raise InputError(f"x must be a dict of features, not {validate.show(x)}")
+        raise validate.refused("x must be a dict of features", x)
 
 
 def number_of(name: str, given: object) -> float | None:
@@ -146,7 +146,7 @@ def number_of(name: str, given: object) -> float | None:
         return float(given)
     number = validate.floats(name, given, "a number")
     if number.ndim:
-        raise InputError(f"{name} must be a number, not {validate.show(given)}")
+        raise validate.refused(f"{name} must be a number", given)
     return float(number)
 
 
@@ -281,7 +281,7 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
         self.classes = classes
         self._classes = CLASSES if classes is None else tuple(classes)
         if len(self._classes) < 2 or len(set(self._classes)) < len(self._classes):
-            raise InputError(f"classes must name two different classes or more, not {validate.show(classes)}")
+            raise validate.refused("classes must name two different classes or more", classes)
         self._columns = tuple(name for name in (group, period) if name is not None)
         self._names = FeatureOrder()
         self._costs = class_weights(class_weight, self._classes)
@@ -390,8 +390,8 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
             if isinstance(y, (int, float, str, np.generic, type(one))) and y == one:
                 return place
         if self._classes is CLASSES:
-            raise InputError(f"y must be True or False, not {validate.show(y)}")
-        raise InputError(f"y must be one of the classes {validate.show(list(self._classes))}, not {validate.show(y)}")
+            raise validate.refused("y must be True or False", y)
+        raise validate.refused(f"y must be one of the classes {validate.show(list(self._classes))}", y)
 
     def _split(self, x: RiverRow, group: object, period: object) -> tuple[RiverRow, float | None, float | None]:
         """The features of a row without those that say its group and its period, and these as numbers."""

@@ -234,7 +234,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             if fresh:
                 self._begin(labels, np.unique(labels if classes is None else classes))
             elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise InputError(f"classes must be those of the first call, {validate.show(self.classes_)}, not {validate.show(classes)}")
+                raise validate.refused(f"classes must be those of the first call, {validate.show(self.classes_)}", classes)
             self._learn(rows, labels, groups, periods, sample_weight, tickets, together=not fresh)
         return self
 
@@ -295,7 +295,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     ) -> None:
         count = X.shape[0]
         if strange := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
-            raise InputError(f"y must hold the classes {validate.show(self.classes_.tolist())} alone, not {validate.show(strange.pop())}")
+            raise validate.refused(f"y must hold the classes {validate.show(self.classes_.tolist())} alone", strange.pop())
         places = np.searchsorted(self.classes_, y)
         weights = np.array(class_weights(self.class_weight, self.classes_.tolist()))[places] * _weights(sample_weight, count)
         of, when = numbers_for("groups", groups, count), numbers_for("periods", periods, count)
@@ -488,7 +488,7 @@ def _checked(model: BaseEstimator, X: ArrayLike, *y: ArrayLike, reset: bool = Tr
     except (ValueError, TypeError):
         raise
     except Exception:  # whatever an object of somebody else's raises where it is asked for its numbers
-        raise InputError(f"X must be an array of numbers, not {validate.show(X)}") from None
+        raise validate.refused("X must be an array of numbers", X) from None
 
 
 def blocks_of(X: Any) -> Iterator[tuple[int, Array]]:

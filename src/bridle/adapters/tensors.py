@@ -171,9 +171,9 @@ def scalars(values: object) -> list[torch.Tensor]:
             each = [values] if isinstance(values, (int, float, str, bytes, bytearray)) else list(values)  # type: ignore[call-overload]
             tensors = [_scalar(value) for value in each]
     except Exception:  # whatever torch, or an object of somebody else's, raises
-        raise InputError(f"step takes scalar tensors, not {validate.show(values)}") from None
+        raise validate.refused("step takes scalar tensors", values) from None
     if any(tensor.dtype == torch.bool or tensor.is_complex() for tensor in tensors):
-        raise InputError(f"step takes scalar tensors of real numbers, not {validate.show(values)}")
+        raise validate.refused("step takes scalar tensors of real numbers", values)
     return tensors
 
 
@@ -272,7 +272,7 @@ def network_limits(constraints: object) -> tuple[NetworkLimit, ...]:
     limits = tuple(_named(limit) for limit in constraints)
     names = [loss_name(limit) for limit in limits]
     if not limits or len(set(names)) < len(names):
-        raise InputError(f"constraints must hold limits or names that differ, at least one, not {validate.show(constraints)}")
+        raise validate.refused("constraints must hold limits or names that differ, at least one", constraints)
     return limits
 
 
@@ -286,9 +286,7 @@ def _named(limit: object) -> NetworkLimit:
             f"{validate.show(limit)} is a limit on a rate, which no gradient can hold: keep it by a threshold on the network's outputs, "
             "RateLimiter([Recall(at_least=0.9)]), beside the optimiser"
         )
-    raise InputError(
-        f"constraints must be a number, or hold limits such as MissLoss(label=1, at_most=0.3) and names, not {validate.show(limit)}"
-    )
+    raise validate.refused("constraints must be a number, or hold limits such as MissLoss(label=1, at_most=0.3) and names", limit)
 
 
 def value_names(limits: Sequence[NetworkLimit]) -> tuple[str, ...]:
@@ -328,7 +326,7 @@ def _miss(limit: MissLoss, out: torch.Tensor, labels: torch.Tensor) -> torch.Ten
     if out.ndim == 2:
         classes = list(range(out.shape[1]))
         if limit.label not in classes:
-            raise InputError(f"MissLoss: label must be one of the classes {validate.show(classes)}, not {validate.show(limit.label)}")
+            raise validate.refused(f"MissLoss: label must be one of the classes {validate.show(classes)}", limit.label)
         rows = labels == int(limit.label)
         return torch.nn.functional.cross_entropy(out[rows], labels[rows].long()) - limit.at_most if rows.any() else None
     sign = limit.bind((0, 1)).sign

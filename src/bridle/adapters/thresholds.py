@@ -265,10 +265,10 @@ class Thresholds(NamedTuple):
                 raise InputError("groups must be given with a limit on a gap between groups: a number for each row, nan for none")
             if level.values is not None and not isnan(group) and group not in level.values:
                 known = ", ".join(f"{value:g}" for value in level.values)
-                raise InputError(f"group must be one of {known}, or nan for none, not {validate.show(group)}")
+                raise validate.refused(f"group must be one of {known}, or nan for none", group)
         if any(budget.per is None for budget in self.budgets):
             if period is None or not isfinite(period):
-                raise InputError(f"period must be given with AlertBudget(per='period'): a number for each row, not {validate.show(period)}")
+                raise validate.refused("period must be given with AlertBudget(per='period'): a number for each row", period)
             if last is not None and period < last:
                 raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
 
@@ -287,10 +287,10 @@ def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequen
     """All limits on rates of one model, of which the one at `priority` is tracked where not all of them can be had."""
     given = list(limits)
     if given and not 0 <= validate.whole("priority", priority, 0) < len(given):
-        raise InputError(f"priority must be the place of one of the {len(given)} limits, counted from 0, not {validate.show(priority)}")
+        raise validate.refused(f"priority must be the place of one of the {len(given)} limits, counted from 0", priority)
     for limit in given:
         if not hasattr(limit, "levels"):
-            raise InputError(f"limits must hold limits on rates such as Recall(at_least=0.9), not {validate.show(limit)}")
+            raise validate.refused("limits must hold limits on rates such as Recall(at_least=0.9)", limit)
     order = sorted(range(len(given)), key=lambda i: (i != priority, i))
     probe = {i: given[i].levels(classes, False, False) for i in order}
     rivals = [i for i in order for level in probe[i] if not isinstance(level, GapLevel)]  # a limit of the user's own may have several
@@ -420,7 +420,7 @@ class RateLimiter:
         """
         values, truth = _column("scores", scores), _column("labels", labels)
         if len(truth) != len(values) or not np.isin(truth, (0.0, 1.0)).all():
-            raise InputError(f"labels must be 0 or 1 for each of the {len(values)} scores, not {validate.show(labels)}")
+            raise validate.refused(f"labels must be 0 or 1 for each of the {len(values)} scores", labels)
         of, when = self._read(len(values), groups, periods)
         self._state, alarms = learn_batch(self._model, self._state, values, 2.0 * truth - 1.0, of, when)
         if when is not None and len(values):
@@ -451,5 +451,5 @@ def _column(name: str, values: object, missing: bool = False) -> Array:
     plain = values.detach().cpu().numpy() if hasattr(values, "detach") else values
     column = np.asarray(plain)
     if column.ndim != 1 or column.dtype.kind not in "fiub" or not (missing or np.isfinite(column).all()):
-        raise InputError(f"{name} must be a finite number for each row, not {validate.show(values)}")
+        raise validate.refused(f"{name} must be a finite number for each row", values)
     return column.astype(float)

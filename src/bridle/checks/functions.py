@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bridle import validate
-from bridle.core import Domain, InputError
+from bridle.core import Domain
 from bridle.ops import Array
 from bridle.session.feedback import evaluate
 from bridle.session.verbs import refuse_other_constraints
@@ -58,7 +58,7 @@ def check_functions(
     """
     refuse_other_constraints(constraints)
     if not isinstance(domain, Domain):
-        raise InputError(f"domain must be a domain, such as bridle.Ball(2), not {validate.show(domain)}")
+        raise validate.refused("domain must be a domain, such as bridle.Ball(2)", domain)
     ends = _ends(domain, validate.whole("seed", seed, 0), validate.whole("segments", segments))
     exact = validate.positive("tolerance", tolerance)
     report = []

@@ -147,9 +147,7 @@ def _check_case(case: PolicyCase, rounds: int, report: list[str]) -> list[str]:
     """Everything that concerns one policy by itself."""
     policy = case.policy()
     record = record_of(policy)
-    case.require(records.is_record(record), f"a policy must be a NamedTuple, not {show(record)}")
-    for method in ("init", "decide", "update"):
-        case.require(hasattr(record, method), f"a policy must have the method `{method}`")
+    _require_policy(case, record)
     stream = rough_rounds(case, rounds)
     middle = case.domain.center()
     corner = case.domain.linear_argmin(np.linspace(1.0, 2.0, case.domain.dim))
@@ -167,6 +165,12 @@ def _check_case(case: PolicyCase, rounds: int, report: list[str]) -> list[str]:
         return done
     _check_batch(case, record)
     return [*done, "batch"]
+
+
+def _require_policy(case: PolicyCase, record: object) -> None:
+    case.require(records.is_record(record), f"a policy must be a NamedTuple, not {show(record)}")
+    for method in ("init", "decide", "update"):
+        case.require(hasattr(record, method), f"a policy must have the method `{method}`")
 
 
 def _check_batch(case: PolicyCase, record: Policy[object]) -> None:
@@ -309,9 +313,7 @@ def check_first_rounds(policy: Configured, problem: Problem) -> None:
     case = PolicyCase(f"policy {policy.name}", make, problem.domain, int(problem.constants.get("constraints") or 1), seed=0)
     record = for_constraints(policy.record, case.k)
     try:
-        case.require(records.is_record(record), f"a policy must be a NamedTuple, not {show(record)}")
-        for method in ("init", "decide", "update"):
-            case.require(hasattr(record, method), f"a policy must have the method `{method}`")
+        _require_policy(case, record)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BridleWarning)
             walk(case, record, gentle_rounds(case, ROUNDS, salt=0), problem.domain.center())

@@ -6,21 +6,19 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bridle.cli import output
 from bridle.core import Hintable, Movable, capability
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
     from bridle.policies import Parameter
     from bridle.showing.tables import TextTable
-
-Facts: TypeAlias = dict[str, Any]
-"""What is told of a policy, a problem or a parameter, as JSON."""
 
 
 def policies(
@@ -318,7 +316,7 @@ def parameter_names(row: Facts) -> tuple[list[str], list[str]]:
 # --- one policy or problem in full --------------------------------------------------------------------------------------------------
 
 
-def policy_page(facts: Mapping[str, Any], guarantee: Sequence[str]) -> Group:
+def policy_page(facts: Facts, guarantee: Sequence[str]) -> Group:
     """What one policy is, assumes, promises and costs, its formulas, what it takes, and how to use it."""
     variants = [
         f"with {v['parameter']}={v['value']}: {', '.join(f'{key} {value}' for key, value in v['changes'].items())}"
@@ -332,13 +330,13 @@ def policy_page(facts: Mapping[str, Any], guarantee: Sequence[str]) -> Group:
     })  # fmt: skip
 
 
-def problem_page(facts: Mapping[str, Any]) -> Group:
+def problem_page(facts: Facts) -> Group:
     """What one problem is, what its x, f and g are, what it takes, and how to use it."""
     about = [facts["about"]] if facts["about"] else []
     return _page(f"Problem {facts['name']}", facts["summary"], facts, about, {"Parameters of bridle.problem": facts["parameters"]})
 
 
-def _page(name: str, title: str, facts: Mapping[str, Any], lines: Sequence[str], sections: Mapping[str, Sequence[Any]]) -> Group:
+def _page(name: str, title: str, facts: Facts, lines: Sequence[str], sections: Mapping[str, Sequence[Any]]) -> Group:
     """The page: sections hold lines, which are shown as they are, or the facts of parameters; those without anything are left out."""
     from rich.console import Group
     from rich.text import Text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bridle.cli import output
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.showing.tables import TextTable
@@ -56,7 +57,7 @@ def pace(
     output.show(pace_table(facts), pace_notes(facts), facts, json_file)
 
 
-def pace_table(facts: dict[str, Any]) -> TextTable:
+def pace_table(facts: Facts) -> TextTable:
     """What came of it, a line a figure."""
     from bridle.showing import number
     from bridle.showing.tables import TextTable
@@ -70,7 +71,7 @@ def pace_table(facts: dict[str, Any]) -> TextTable:
     return TextTable(("quantity", "measured"), rows, title, numeric=1)
 
 
-def pace_notes(facts: dict[str, Any]) -> list[str]:
+def pace_notes(facts: Facts) -> list[str]:
     """What a reader should be told in words."""
     notes = ["the best choice knows all auctions in advance, spends the same budget and pays the others' highest bids"]
     if facts["loss_certified"] is not None:

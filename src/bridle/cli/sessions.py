@@ -9,6 +9,7 @@ import typer
 
 from bridle.cli import output
 from bridle.cli.databases import DbOption, opened
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -210,7 +211,7 @@ def _plain(core: ReplayedSession) -> Session:
     return core.session
 
 
-def _standing(core: ReplayedSession) -> dict[str, Any]:
+def _standing(core: ReplayedSession) -> Facts:
     from bridle.session.tried_points import as_asked
 
     session = _plain(core)
@@ -229,7 +230,7 @@ def _standing(core: ReplayedSession) -> dict[str, Any]:
     }
 
 
-def _table(facts: dict[str, Any]) -> TextTable:
+def _table(facts: Facts) -> TextTable:
     from bridle.showing import number
     from bridle.showing.tables import TextTable
 

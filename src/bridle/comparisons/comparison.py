@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +14,7 @@ from bridle.core import InputError
 from bridle.showing import cards, count, figures, number
 from bridle.showing.marks import QUANTITIES
 from bridle.showing.tables import markdown
+from bridle.storage import StrPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,9 +84,7 @@ class Comparison(list[GameRow]):
             raise InputError(f"of must be one of games, ranking, not {of!r}")
         return frames.frame(self.rows if of == "games" else self.ranking(), kind)
 
-    def to_latex(
-        self, path: str | PathLike[str] | None = None, *, caption: str | None = None, label: str | None = None, floating: bool = True
-    ) -> str:
+    def to_latex(self, path: StrPath | None = None, *, caption: str | None = None, label: str | None = None, floating: bool = True) -> str:
         """The ranking with its bounds as a table for LaTeX.
 
         It needs the package booktabs and no other. Bold is the least of a column among the policies that no other beats.
@@ -111,7 +109,7 @@ class Comparison(list[GameRow]):
         """
         return _written(tables.latex_ranking(self.ranking(), caption, label, floating), path)
 
-    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: StrPath | None = None) -> str:
         """The ranking with its bounds as a table of Markdown."""
         return _written(markdown(tables.ranking_table(self.ranking())), path)
 
@@ -188,7 +186,7 @@ class Comparison(list[GameRow]):
         """
         return figures.plot(plots.sweep(self, parameter, what, problem, horizon), ax, width)
 
-    def report(self, path: str | PathLike[str], title: str | None = None) -> Path:
+    def report(self, path: StrPath, title: str | None = None) -> Path:
         """Write the whole comparison as one HTML page, with charts, that needs no network.
 
         Parameters
@@ -202,7 +200,7 @@ class Comparison(list[GameRow]):
 
         return html_report.write_report(self, path, title)
 
-    def save(self, path: str | PathLike[str]) -> Path:
+    def save(self, path: StrPath) -> Path:
         """Write the rows to a Parquet file.
 
         Parameters
@@ -215,7 +213,7 @@ class Comparison(list[GameRow]):
         return place
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: StrPath) -> Self:
         """The comparison in a Parquet file.
 
         Parameters
@@ -255,7 +253,7 @@ def _in_a_word(row: RankedRow) -> str:
     return f"{row['rank']}. {row['label']} (regret {number(row['regret'])}{bound}, CCV {number(row['ccv'])})"
 
 
-def _written(text: str, path: str | PathLike[str] | None) -> str:
+def _written(text: str, path: StrPath | None) -> str:
     """The text, which is in the file too where one is named."""
     if path is not None:
         with storage.replacing(path) as file:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from bridle import storage, validate
 from bridle.comparisons.rows import COLUMNS, GameRow
 from bridle.core import InputError, Unavailable
+from bridle.storage import StrPath
 
 KINDS = ("pandas", "polars")
 
@@ -56,7 +56,7 @@ def write_parquet(rows: list[GameRow], path: Path) -> None:
         parquet.write_table(table, file)
 
 
-def read_parquet(path: str | PathLike[str]) -> list[GameRow]:
+def read_parquet(path: StrPath) -> list[GameRow]:
     """The rows of such a file, or of the folder of a comparison."""
     validate.require_package("pyarrow", "report")
     import pyarrow as pa

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files as resources
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from string import Template
 
@@ -15,6 +15,7 @@ import bridle
 from bridle import storage
 from bridle.showing import svg
 from bridle.showing.marks import DARK, LIGHT, Chart
+from bridle.storage import StrPath
 
 DRAWN_BY_SCRIPT = "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 PICTURES_ONLY = "style-src 'unsafe-inline'; img-src data:"
@@ -57,7 +58,7 @@ def style_sheet() -> str:
     return read_template("report.css").substitute(light=_palette(LIGHT), dark=_palette(DARK))
 
 
-def write_page(path: str | PathLike[str], text: str) -> Path:
+def write_page(path: StrPath, text: str) -> Path:
     """Write a page: the whole new one, or the old one stays."""
     with storage.replacing(path) as file:
         file.write(text.encode("utf-8", "replace"))

@@ -6,14 +6,13 @@ read without scripts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
-from os import PathLike
 from pathlib import Path
 
-from bridle.comparisons import analysis, charts
+from bridle.comparisons import analysis, charts, tables
 from bridle.comparisons.html_page import DRAWN_BY_SCRIPT, fact_list, figure, formatted, read_template, render_page, section, write_page
 from bridle.comparisons.rows import (
     BOUND_OF_METRIC,
@@ -28,16 +27,17 @@ from bridle.comparisons.rows import (
     problem_of,
     reason_of,
 )
-from bridle.comparisons.tables import merged, texts
+from bridle.comparisons.tables import merged
 from bridle.core import InputError
 from bridle.problems import problem_facts
 from bridle.showing import count, listing, number, seed_range, svg
 from bridle.showing.marks import Chart
-from bridle.showing.tables import page_table
+from bridle.showing.tables import Cell, page_row, page_table
+from bridle.storage import StrPath
 
 
 def write_report(
-    rows: Iterable[GameRow], path: str | PathLike[str], title: str | None = None, *, command: str | None = None, date: str | None = None
+    rows: Iterable[GameRow], path: StrPath, title: str | None = None, *, command: str | None = None, date: str | None = None
 ) -> Path:
     """Write the report of these games to `path`: the whole new page, or the old one stays.
 
@@ -125,29 +125,22 @@ def _at_a_glance(ranked: list[RankedRow], places: dict[str, int]) -> str:
     columns = {}
     for problem, rows in grouped(ranked, problem_of).items():
         longest = max(map(horizon_of, rows))
-        columns[problem, longest] = {row["label"]: row for row in rows if horizon_of(row) == longest}
-    head = "".join(f'<th scope="col">{escape(problem)}<br><span class="dim">T = {T:,}</span></th>' for problem, T in columns)
+        columns[f"{problem}\nT = {longest:,}"] = {row["label"]: row["rank"] for row in rows if horizon_of(row) == longest}
     lines = []
     for label, place in places.items():
-        own = [column.get(label) for column in columns.values()]
-        ranks = [row["rank"] for row in own if row is not None and row["rank"] is not None]
-        cells = "".join(_rank_cell(None if row is None else row["rank"]) for row in own)
-        mean = sum(ranks) / len(ranks) if ranks else None
-        shown = "-" if mean is None else f"{mean:.1f}"
-        lines.append((mean is None, -len(ranks), mean or 0.0, place, _policy_line(label, place, f"<td>{shown}</td>{cells}")))
-    table = "".join(line[-1] for line in sorted(lines))
-    names = f'<tr><th class="name" scope="col">policy</th><th scope="col">mean rank</th>{head}</tr>'
+        ranks = [column.get(label) for column in columns.values()]
+        known = [rank for rank in ranks if rank is not None]
+        mean = sum(known) / len(known) if known else None
+        cells = [Cell("-", "dim") if rank is None else Cell(str(rank), *["best"] * (rank == 1)) for rank in ranks]
+        drawn = _policy_row(label, place, ["-" if mean is None else f"{mean:.1f}", *cells], 1 + len(cells))
+        lines.append((mean is None, -len(known), mean or 0.0, place, drawn))
     return section(
         "glance",
         "At a glance",
         '<p class="about">Ranks on each problem at its longest horizon; 1 is best, - where it does not apply. Policies that apply to most '
         "problems come first, then those with the lowest mean rank.</p>",
-        page_table("Ranks on every problem", names, table),
+        page_table("Ranks on every problem", ("policy", "mean rank", *columns), (line[-1] for line in sorted(lines))),
     )
-
-
-def _rank_cell(rank: int | None) -> str:
-    return '<td class="dim">-</td>' if rank is None else f"<td{_class_if(rank == 1, 'best')}>{rank}</td>"
 
 
 def _problem_section(
@@ -165,7 +158,7 @@ def _problem_section(
         parts.append(f'<div class="tabs" role="group" aria-label="Horizon"><span>Horizon</span>{buttons}</div>')
     for T in horizons:
         own = [row for row in ranked if horizon_of(row) == T]
-        parts.append(f'<div class="horizon" data-horizon="{T}"><h3>{escape(problem)}, T = {T:,}</h3>{_ranking_table(own, places)}')
+        parts.append(f'<div class="horizon" data-horizon="{T}"><h3>{escape(problem)}, T = {T:,}</h3>{_ranking(own, places)}')
         parts.append(f'<div class="charts">{"".join(_figure(n, chart) for n, chart in figures if chart.horizon == T)}</div></div>')
     growing = [_figure(n, chart) for n, chart in figures if chart.horizon is None]
     if growing:
@@ -234,44 +227,23 @@ def _notes(games: list[GameRow]) -> list[str]:
 
 # --- parts ----------------------------------------------------------------------------------------------------------------------------
 
-BELOW_ZERO = "below zero: bought with violation, or measured against a weak fixed action; it counts as zero"
-OWN = {"ccv": "", "soft": "soft", "interval": "interval"}
 
-
-def _ranking_table(ranked: list[RankedRow], places: dict[str, int]) -> str:
+def _ranking(ranked: list[RankedRow], places: dict[str, int]) -> str:
     """The policies of one problem and horizon, best first."""
-    lines = []
     moving = any(row.get("dynamic_regret") is not None for row in ranked)
-    for row in ranked:
-        rank = f'<span class="rank">{row["rank"] or "-"}</span>'
-        front = '<span class="front" title="on the front of regret against CCV">◆</span>' if row["pareto"] else ""
-        if row["does_not_apply"] is not None:
-            reason = escape("".join(texts(reason_of(row))))
-            cells = f'<td class="reason" colspan="{9 + moving}"><div>does not apply: {reason}</div></td>'
-        else:
-            own = f"{_shown(row['native'])}{_of_bound(row['native_bound'])} {OWN[row['metric']]}" if row["metric"] != "ccv" else "-"
-            score = "-" if row["score"] is None else _shown(row["score"], digits=3)
-            cells = _measured(row, "regret") + _measured(row, "ccv")
-            cells += f"<td>{_signed(row, row['dynamic_regret'], row['ranked_by'] == 'dynamic regret')}</td>" * moving
-            cells += f'<td class="dim">{own}</td><td>{_shown(row["us_per_round"], digits=3)}</td><td class="dim">{score}</td>'
-        lines.append(_policy_line(row["label"], places[row["label"]], cells, rank, front))
+    figures = [each for each in tables.PAGE_FIGURES if moving or each.fact != "dynamic_regret"]
+    lines = []
+    for _, rank, label, front, *cells in tables.ranking_table(ranked, figures, front="◆", style="page").rows:
+        after = f'<span class="front" title="on the front of regret against CCV">{front}</span>' if front else ""
+        lines.append(_policy_row(label, places[label], cells, len(figures), f'<span class="rank">{rank}</span>', after))
     runs = max(row["runs"] for row in ranked)
     seeds = f"Medians over {count(runs, 'seed')}, best first." if runs else ""
     lost = {"cost": "total cost above the lowest", "dynamic regret": "dynamic regret"}.get(str(ranked[0]["ranked_by"]), "regret")
     caption = (
         f"{seeds} The score is the larger of {lost} and CCV, in rounds of the worst kind. ◆: no other policy is as good in both and better "
-        f"in one. A slanted regret is below zero and counts as zero.{_path_sentence(ranked) * moving}"
+        "in one; tinted, the least of the column among these. A slanted regret is below zero and counts as zero."
     )
-    single = [*["dynamic regret"] * moving, "own metric", "µs a round", "score (rounds)"]
-    head = (
-        '<tr><th class="name" rowspan="2" scope="col">policy</th><th colspan="3" scope="colgroup">regret</th>'
-        '<th colspan="3" scope="colgroup">CCV (hard)</th>'
-        + "".join(f'<th rowspan="2" scope="col">{name}</th>' for name in single)
-        + "</tr><tr>"
-        + '<th scope="col">median</th><th scope="col">bound</th><th scope="col">grows like</th>' * 2
-        + "</tr>"
-    )
-    return page_table("Ranking", head, "".join(lines), caption)
+    return page_table("Ranking", ("policy", *(each.heading for each in figures)), lines, caption + _path_sentence(ranked) * moving)
 
 
 def _path_sentence(ranked: list[RankedRow]) -> str:
@@ -281,28 +253,9 @@ def _path_sentence(ranked: list[RankedRow]) -> str:
     return f" Dynamic regret is measured against the best action of each round{far}."
 
 
-def _measured(row: RankedRow, name: str) -> str:
-    broken = breaks_bound(row, f"{name}_bound")
-    value, bound, power = (number_of(row, name + part) for part in ("", "_bound", "_exponent"))
-    grows = "-" if power is None else f"t<sup>{power:.2f}</sup>"
-    mark = ' <span title="above its bound">!</span>' if broken else ""
-    shown = _signed(row, value, name == "regret")
-    return f'<td{_class_if(broken, "broken")}>{shown}{mark}</td><td class="dim">{_shown(bound)}</td><td>{grows}</td>'
-
-
-def _signed(row: RankedRow, value: float | None, counts: bool) -> str:
-    """The number, slanted where it is a regret below zero that counts as zero."""
-    below = counts and value is not None and value < 0.0 and row["regret_lost"] == 0.0
-    return f'<span class="below-zero" title="{BELOW_ZERO}">{_shown(value)}</span>' if below else _shown(value)
-
-
-def _of_bound(bound: float | None) -> str:
-    return "" if bound is None else f" of {_shown(bound)}"
-
-
-def _policy_line(label: str, place: int, cells: str, before: str = "", after: str = "") -> str:
+def _policy_row(label: str, place: int, cells: Sequence[str], columns: int, before: str = "", after: str = "") -> str:
     name = f'{before}{svg.swatch(place)}<span class="who" title="{escape(label)}">{escape(label)}</span>{after}'
-    return f'<tr data-policy="{place}"><th scope="row"><div class="entry">{name}</div></th>{cells}</tr>'
+    return page_row(f'<div class="entry">{name}</div>', cells, columns, f' data-policy="{place}"')
 
 
 def _chip(label: str, place: int) -> str:
@@ -320,10 +273,3 @@ def _figure(n: int, chart: Chart) -> str:
         )
         tools = f'<select data-chart="{n}" aria-label="Scale of the vertical axis">{options}</select>{tools}'
     return figure(chart, tools, n)
-
-
-# --- words and data -------------------------------------------------------------------------------------------------------------------
-
-
-def _class_if(condition: bool, name: str) -> str:
-    return f' class="{name}"' if condition else ""

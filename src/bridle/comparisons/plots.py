@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from itertools import chain, count
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -19,6 +19,7 @@ from bridle.problems import problem_facts
 from bridle.showing.figures import require_matplotlib, sheet, styled
 from bridle.showing.marks import Axis, Chart, Quantity
 from bridle.showing.marks import chosen as quantities_of
+from bridle.storage import StrPath
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +34,7 @@ def chosen(rows: Sequence[GameRow], problem: str | None, horizon: int | None) ->
     places: dict[str, list[object]] = {"problem": [*grouped(rows, problem_of)], "horizon": [*grouped(rows, horizon_of)]}
     for name, value in (("problem", problem), ("horizon", horizon)):
         if value is not None and value not in places[name]:
-            raise InputError(f"{name} must be one of {', '.join(map(str, places[name]))}, not {validate.show(value)}")
+            raise validate.refused(f"{name} must be one of {', '.join(map(str, places[name]))}", value)
     return [row for row in rows if problem in (None, problem_of(row)) and horizon in (None, horizon_of(row))]
 
 
@@ -66,7 +67,7 @@ def sweep(rows: Sequence[GameRow], parameter: str, what: str | Sequence[str], pr
             drawn += [_sweep_chart(name, parameter, place, longest, played) for name in names]
     if not drawn:
         swept = sorted({key for row in games for text in (row["settings"], row["problem_settings"]) for key in json.loads(text)})
-        raise InputError(f"parameter must be one that was swept ({', '.join(swept) or 'none was'}), not {validate.show(parameter)}")
+        raise validate.refused(f"parameter must be one that was swept ({', '.join(swept) or 'none was'})", parameter)
     return drawn
 
 
@@ -111,9 +112,7 @@ FORMATS = ("png", "svg")
 """What is written unless told; PDF is the third."""
 
 
-def write_figures(
-    rows: Iterable[GameRow], folder: str | PathLike[str], formats: Sequence[str] = FORMATS, width: str | None = None
-) -> list[Path]:
+def write_figures(rows: Iterable[GameRow], folder: StrPath, formats: Sequence[str] = FORMATS, width: str | None = None) -> list[Path]:
     """Write every figure to the folder, which is made where it is missing; the paths, in order.
 
     For each problem and horizon: `NAME-T1000-curves` (regret and CCV against t), `-tradeoff` and `-pace`; for each problem with several

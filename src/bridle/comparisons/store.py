@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bridle.core import InputError
-from bridle.storage import Disk, parse, sync_folder
+from bridle.storage import Disk, StrPath, parse, sync_folder
 
 ComparatorFacts: TypeAlias = dict[str, Any]
 """The best fixed action of a stream (`x`, None where it is long), its `cost`, its `costs` at log-spaced rounds, or `why` there is none."""
@@ -34,7 +34,7 @@ OPENING: StoreEntry = {"store": "bridle", "schema": 1}
 class Store:
     """The entries of a folder under their keys, those that are `wanted`; the first of several with one key counts."""
 
-    def __init__(self, folder: str | os.PathLike[str], wanted: Container[str] | None = None) -> None:
+    def __init__(self, folder: StrPath, wanted: Container[str] | None = None) -> None:
         self.folder, self.wanted = Path(folder), wanted
         self.entries: dict[str, StoreEntry] = {}
         self.claimed: set[str] = set()

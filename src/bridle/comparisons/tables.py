@@ -6,10 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from bridle.comparisons.analysis import RANKING_IN_SHORT, RATES, cost_notes, rate_notes
-from bridle.comparisons.rows import COLUMNS, GameRow, RankedRow, breaks_bound, general_reason_of, grouped, label_of, number_of, problem_of
+from bridle.comparisons.rows import (
+    COLUMNS,
+    GameRow,
+    RankedRow,
+    breaks_bound,
+    general_reason_of,
+    grouped,
+    label_of,
+    number_of,
+    problem_of,
+    reason_of,
+)
 from bridle.game.summary import BOUNDED
-from bridle.showing import listing, number
-from bridle.showing.tables import Fitting, Strong, TextTable, latex
+from bridle.showing import NumberStyle, listing, number
+from bridle.showing.tables import Cell, Fitting, TextTable, latex
 
 GameLike: TypeAlias = Mapping[str, Any]
 """The facts of a game, as `bridle.game.summary` or a row has them."""
@@ -126,20 +137,37 @@ def _measured(row: GameLike, measured: str, bound: str) -> tuple[str, str, str]:
 
 
 class RankedFigure(NamedTuple):
-    """A column of figures: its heading, the fact it shows, and whether less is better, so that the least is marked."""
+    """A column of figures: its heading, the fact it shows, and whether less is better, so that the least is marked.
+
+    On a page it has so many `digits`, and is `dim` where other columns matter more.
+    """
 
     heading: str
     fact: str
     less: bool = False
+    digits: int = 4
+    dim: bool = False
 
 
-FIGURES = (
-    RankedFigure("regret", "regret", True),
-    RankedFigure("bound", "regret_bound"),
-    RankedFigure("CCV", "ccv", True),
-    RankedFigure("bound", "ccv_bound"),
-)
+REGRET, REGRET_BOUND = RankedFigure("regret", "regret", True), RankedFigure("bound", "regret_bound", dim=True)
+CCV, CCV_BOUND = RankedFigure("CCV", "ccv", True), RankedFigure("bound", "ccv_bound", dim=True)
+FIGURES = (REGRET, REGRET_BOUND, CCV, CCV_BOUND)
 PACE = RankedFigure("us/round", "us_per_round")
+PAGE_FIGURES = (
+    REGRET,
+    REGRET_BOUND,
+    RankedFigure("grows like", "regret_exponent"),
+    RankedFigure("CCV (hard)", "ccv", True),
+    CCV_BOUND,
+    RankedFigure("grows like", "ccv_exponent"),
+    RankedFigure("dynamic regret", "dynamic_regret"),
+    RankedFigure("own metric", "native", dim=True),
+    RankedFigure("µs a round", "us_per_round", digits=3),
+    RankedFigure("score (rounds)", "score", digits=3, dim=True),
+)
+"""What a report shows of a policy."""
+OWN = {"soft": "soft", "interval": "interval"}
+BELOW_ZERO = "below zero: bought with violation, or measured against a weak fixed action; it counts as zero"
 CAPTION = (
     "Regret and cumulative constraint violation (CCV), medians over seeds, each beside the bound that is proved. Bold: the least of the "
     "column among policies that no other beats; a regret below zero counts as zero, since it can be bought with violations."
@@ -147,11 +175,16 @@ CAPTION = (
 
 
 def ranking_table(
-    ranked: Iterable[RankedRow], figures: Sequence[RankedFigure] = (*FIGURES, PACE), rank: bool = True, front: bool = False
+    ranked: Iterable[RankedRow],
+    figures: Sequence[RankedFigure] = (*FIGURES, PACE),
+    rank: bool = True,
+    front: str = "",
+    style: NumberStyle = "table",
 ) -> TextTable:
     """The policies of a comparison in order, for each problem and horizon (see `analysis.ranking`); the best of a column is bold.
 
-    The columns `rank` and `front` can be left out.
+    The column `rank` can be left out; `front` is the mark of a policy that no other beats, where it has a column. On a page a policy that
+    does not apply has the reason beside it.
     """
     lines: list[list[str]] = []
     for place, rows in grouped(ranked, lambda row: f"{row['problem_label']}, T = {row['horizon']:,}").items():
@@ -159,11 +192,14 @@ def ranking_table(
         known = {each.fact: [value for row in kept if (value := _counted(row, each)) is not None] for each in figures if each.less}
         best = {fact: min(values) for fact, values in known.items() if values}
         for row in rows:
-            label = Strong(row["label"]) if row["rank"] == 1 else row["label"]
-            cells = ["does not apply"] if row["does_not_apply"] else [_figure(row, each, best) for each in figures]
-            lines.append([place, *[str(row["rank"] or "-")] * rank, label, *["*" * row["pareto"]] * front, *cells])
-    columns = ("problem", *["#"] * rank, "policy", *[""] * front, *(each.heading for each in figures))
-    return TextTable(columns, lines, numeric=2 + rank + front, grouped=True)
+            label = Cell(row["label"], "best") if row["rank"] == 1 else row["label"]
+            cells: list[str] = [_figure(row, each, best, style) for each in figures]
+            if row["does_not_apply"]:
+                why = f": {''.join(texts(reason_of(row)))}" if style == "page" else ""
+                cells = [Cell(f"does not apply{why}", "reason")]
+            lines.append([place, *[str(row["rank"] or "-")] * rank, label, *[front * row["pareto"]] * bool(front), *cells])
+    columns = ("problem", *["#"] * rank, "policy", *[""] * bool(front), *(each.heading for each in figures))
+    return TextTable(columns, lines, numeric=2 + rank + bool(front), grouped=True)
 
 
 def _counted(row: RankedRow, column: RankedFigure) -> float | None:
@@ -172,11 +208,21 @@ def _counted(row: RankedRow, column: RankedFigure) -> float | None:
     return None if value is None else 0.0 if value <= 1e-9 * row["horizon"] else value
 
 
-def _figure(row: RankedRow, column: RankedFigure, best: dict[str, float]) -> str:
-    text = number(number_of({**row["measures"], **row}, column.fact))
-    text += " !" * (column.less and breaks_bound(row, f"{column.fact}_bound"))
-    first = row["pareto"] and column.fact in best and _counted(row, column) == best[column.fact]
-    return Strong(text) if first else text
+def _figure(row: RankedRow, column: RankedFigure, best: dict[str, float], style: NumberStyle) -> Cell:
+    fact, value = column.fact, number_of({**row["measures"], **row}, column.fact)
+    text = number(value, style, column.digits)
+    if fact.endswith("_exponent"):
+        text = "-" if value is None else f"t^{value:.2f}"
+    elif fact == "native":
+        bound = "" if row["native_bound"] is None else f" of {number(row['native_bound'], style)}"
+        text = f"{text}{bound} {OWN[row['metric']]}" if row["metric"] in OWN else "-"
+    first = row["pareto"] and fact in best and _counted(row, column) == best[fact]
+    broken = column.less and breaks_bound(row, f"{fact}_bound")
+    regret = fact == "regret" or (fact == "dynamic_regret" and row["ranked_by"] == "dynamic regret")
+    below = regret and value is not None and value < 0.0 and row["regret_lost"] == 0.0
+    looks = {"best": first, "broken": broken, "below-zero": below, "dim": column.dim}
+    tip = "above its bound" if broken else BELOW_ZERO if below else ""
+    return Cell(text + " !" * broken, *(look for look, there in looks.items() if there), tip=tip)
 
 
 def terminal_ranking(ranked: list[RankedRow]) -> Fitting:
@@ -184,7 +230,7 @@ def terminal_ranking(ranked: list[RankedRow]) -> Fitting:
     more = [RankedFigure(heading, name) for name, heading in MOVING.items() if any(row.get(name) is not None for row in ranked)]
     more += [RankedFigure(name, name) for name in dict.fromkeys(name for row in ranked for name in row["measures"])]
     alone = tuple(each for each in FIGURES if each.less)
-    return Fitting(*(ranking_table(ranked, (*figures, PACE, *more), front=True) for figures in (FIGURES, alone)))
+    return Fitting(*(ranking_table(ranked, (*figures, PACE, *more), front="*") for figures in (FIGURES, alone)))
 
 
 def latex_ranking(ranked: Iterable[RankedRow], caption: str | None = None, label: str | None = None, floating: bool = True) -> str:

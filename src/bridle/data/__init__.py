@@ -276,7 +276,7 @@ def _data_set(name: object) -> DataSet:
 def _own_file(data_set: DataSet, path: object, verify: bool = True) -> Path:
     """A user's own file, if it can be read and is the right one."""
     if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"path must be a path, not {validate.show(path)}")
+        raise validate.refused("path must be a path", path)
     file = storage.expanded("path", os.fsdecode(path))
     try:
         if not file.is_file():

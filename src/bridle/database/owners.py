@@ -24,7 +24,7 @@ from weakref import WeakSet
 from bridle import storage
 from bridle.core import InputError
 from bridle.database.rows import StoreError
-from bridle.storage import Disk, reason, take_over
+from bridle.storage import Disk, StrPath, reason, take_over
 
 if sys.platform == "win32":
     import msvcrt
@@ -149,7 +149,7 @@ if hasattr(os, "register_at_fork"):
 # --- the lock ------------------------------------------------------------------------------------------------------------------------
 
 
-def refuse_held(path: str | os.PathLike[str], saying: str) -> None:
+def refuse_held(path: StrPath, saying: str) -> None:
     """One error where somebody holds the file at `path`, or where nobody can tell: its lock may be a file of another user."""
     place, handle, free = _lock_name(os.path.realpath(storage.named(path))), -1, False
     try:

@@ -292,10 +292,8 @@ class PostgresStore(EventStore):
         with self._writing:
             self._ready()
             connection = self._open_writer()
-            try:
+            with self._translated():
                 return bool(connection.execute(_APPEND, values, prepare=True).rowcount)
-            except psycopg.Error as problem:
-                raise self._error(problem, "write") from problem
 
     def _append_groups(self, groups: Sequence[Prepared]) -> set[Lease]:
         leases = [lease for lease, _ in groups]
@@ -306,10 +304,8 @@ class PostgresStore(EventStore):
         with self._writing:
             self._ready()
             connection = self._open_writer()
-            try:
+            with self._translated():
                 kept = {cast(int, session) for (session,) in connection.execute(APPEND_MANY, values, prepare=True)}
-            except psycopg.Error as problem:
-                raise self._error(problem, "write") from problem
         return {lease for lease in leases if lease.session in kept}
 
     # --- owners ---------------------------------------------------------------------------------------------------------------------
@@ -372,9 +368,7 @@ class PostgresStore(EventStore):
             return
         self._stop.set()
         if not self.readonly and self._process == os.getpid() and not self._ended:
-            with suppress(StoreError), self._transaction() as run:
-                run("release_all", old_owner=self.owner)
-                run("drop_server", owner=self.owner, token=self.token)
+            self._give_back()
         self._ended = "it is closed"
         self._let_go()
 

@@ -291,17 +291,11 @@ class SqliteStore(EventStore):
 
     def _append_one(self, values: Row) -> bool:
         with self._writing:
-            if self._ended or self.readonly:
-                self._ready()
-            connection, lock = self._connection or self._open_writer(), self._lock
-            assert lock is not None
-            lock.begin()
-            try:
+            self._ready()
+            connection = self._open_writer()
+            assert self._lock is not None
+            with self._lock.turn(), self._translated():
                 return self._appended(connection, values)
-            except sqlite3.Error as problem:
-                raise self._error(problem, "write") from problem
-            finally:
-                lock.end()
 
     def _append_one_now(self, values: Row) -> bool | None:
         lock, connection = self._lock, self._connection
@@ -370,9 +364,7 @@ class SqliteStore(EventStore):
         if self._ended:
             return
         if not self.readonly and self._process == os.getpid():
-            with suppress(StoreError), self._transaction() as run:
-                run("release_all", old_owner=self.owner)
-                run("drop_server", owner=self.owner, token=self.token)
+            self._give_back()
         self._ended = "it is closed"
         self._let_go()
 

@@ -454,6 +454,12 @@ class EventStore(ABC):
         if writing and self.readonly:
             raise StoreError(f"cannot write {self.name}: it was opened for reading only")
 
+    def _give_back(self) -> None:
+        """Own nothing any more, and be an owner no longer."""
+        with suppress(StoreError), self._transaction() as run:
+            run("release_all", old_owner=self.owner)
+            run("drop_server", owner=self.owner, token=self.token)
+
     def __enter__(self) -> Self:
         return self
 

@@ -290,4 +290,4 @@ def _middle(dim: int | None, center: ArrayLike | None) -> Array:
 
 def _domain(name: str, value: object) -> None:
     if not isinstance(value, Domain):
-        raise InputError(f"{name} must be a domain, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be a domain", value)

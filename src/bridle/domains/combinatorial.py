@@ -265,7 +265,7 @@ NEAR = 1e3
 def _project(domain: Combinatorial, x: Array) -> Array:
     rows = x.reshape(-1, domain.dim)
     if not np.isfinite(rows).all():
-        raise InputError(f"x must be finite to be projected, not {validate.show(x)}")
+        raise validate.refused("x must be finite to be projected", x)
     onto = np.array([_nearest(domain, row) for row in rows])
     stays = np.linalg.norm(onto - rows, axis=-1, keepdims=True) <= margin(domain, 1e-12)
     return np.where(stays, rows, onto).reshape(x.shape)
@@ -324,10 +324,10 @@ def numbered(
 ) -> tuple[list[tuple[object, object]], list[object]]:
     """The edges as pairs of labels, checked, and the labels in the order in which they appear."""
     if isinstance(edges, (str, bytes)) or not hasattr(edges, "__iter__"):
-        raise InputError(f"{name} must be pairs of nodes, not {validate.show(edges)}")
+        raise validate.refused(f"{name} must be pairs of nodes", edges)
     pairs = [check(edge) for edge in edges]
     if not pairs:
-        raise InputError(f"{name} must hold at least one pair of nodes, not {validate.show(edges)}")
+        raise validate.refused(f"{name} must hold at least one pair of nodes", edges)
     return pairs, list(dict.fromkeys(label for pair in pairs for label in pair))
 
 
@@ -351,7 +351,7 @@ def network(edges: object, source: object, target: object) -> PathSet:
         if node not in labels:
             raise InputError(f"{name} must be a node of edges, and {validate.show(node)} is none")
     if source == target:
-        raise InputError(f"target must be another node than source, not {validate.show(target)}")
+        raise validate.refused("target must be another node than source", target)
     order = _in_order(pairs, labels)
     place = {label: i for i, label in enumerate(order)}
     tails, heads = (np.array([place[pair[side]] for pair in pairs]) for side in (0, 1))

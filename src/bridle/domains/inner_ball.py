@@ -47,9 +47,7 @@ def inner_ball(domain: Domain) -> InnerBall:
         return InnerBall(c, float(domain.radius) / len(c) ** 0.5, len(c), None)
     sides = facets(domain)
     if sides is None or sides.more:
-        raise InputError(
-            f"domain must be one whose faces are known, such as bridle.Ball(2) or bridle.Simplex(3), not {validate.show(domain)}"
-        )
+        raise validate.refused("domain must be one whose faces are known, such as bridle.Ball(2) or bridle.Simplex(3)", domain)
     normals = _orthonormal(sides.equalities()[0])
     dim, radius = len(c) - len(normals), _radius(sides, c, normals)
     if dim < 1 or not 0.0 < radius < np.inf:

@@ -94,7 +94,7 @@ class PolyhedronSet(NamedTuple):
         if not outside.any():
             return x
         if not np.isfinite(x).all():
-            raise InputError(f"x must be finite to be projected onto a polyhedron, not {validate.show(x)}")
+            raise validate.refused("x must be finite to be projected onto a polyhedron", x)
         # The move y = P(x) - x is what is solved for, in units of the distance to go, so that tolerances are relative.
         units = np.maximum(over[outside].max(axis=-1, keepdims=True), 1e-4 * abs(over[outside]).max(axis=-1, keepdims=True))
         moves = self.solver.nearest(self.A, -over[outside] / units)

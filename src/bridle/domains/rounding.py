@@ -55,7 +55,7 @@ def round_randomly(x: ArrayLike, rng: np.random.Generator, to: ArrayLike | Combi
     """
     point = validate.vector("x", x)
     if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a generator such as numpy.random.default_rng(0), not {validate.show(rng)}")
+        raise validate.refused("rng must be a generator such as numpy.random.default_rng(0)", rng)
     if to is None:
         return _whole_together(point, rng) if keep_sum else np.floor(point) + (rng.random(len(point)) < point - np.floor(point))
     if keep_sum:

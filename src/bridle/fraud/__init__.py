@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from bridle import validate
+from bridle.storage import Facts as Facts
 
 if TYPE_CHECKING:
     from bridle.showing.tables import TextTable
@@ -21,10 +22,6 @@ PROTOCOLS = {"paper": "bridle.fraud.paper", "stream": "bridle.fraud.stream"}
 
 FraudProgress: TypeAlias = Callable[[float, float, str], None]
 """Told how much is done of how much, and what is being done."""
-
-
-Facts: TypeAlias = dict[str, Any]
-"""What the experiment, or a part of it, comes to, as metrics.json has it."""
 
 
 class Options(NamedTuple):

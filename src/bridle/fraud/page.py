@@ -16,7 +16,7 @@ from bridle.fraud import Facts, FraudProgress
 from bridle.fraud.baselines import RowProgress
 from bridle.showing import svg
 from bridle.showing.marks import Chart
-from bridle.showing.tables import TextTable, page_table
+from bridle.showing.tables import TextTable, page_row, page_table
 
 
 class Report(NamedTuple):
@@ -49,10 +49,8 @@ def write_fraud_page(path: Path, report: Report) -> Path:
 
 def table(shown: TextTable) -> str:
     """A table of texts, the first column its names; its title is its caption."""
-    first, *others = shown.columns
-    names = f'<th class="name" scope="col">{escape(first)}</th>' + "".join(f'<th scope="col">{escape(name)}</th>' for name in others)
-    cells = (f'<th scope="row">{escape(row[0])}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:]) for row in shown.rows)
-    return page_table(shown.title, f"<tr>{names}</tr>", "".join(f"<tr>{each}</tr>" for each in cells), escape(shown.title))
+    rows = (page_row(escape(row[0]), row[1:], len(shown.columns) - 1) for row in shown.rows)
+    return page_table(shown.title, shown.columns, rows, escape(shown.title))
 
 
 # --- before and after ---------------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def logistic(rows: StreamRows, tolerance: float, squash: float = 2.0, time: bool
     missed = Excess(LogisticLoss(a, label, rows.fraud), np.full(n, tolerance))
     domain = domains.Ball(d, radius=RADIUS)
     size = float(np.linalg.norm(a, axis=1).max())
-    constants = constants_of(domain, lipschitz=size, bound=RADIUS * size + 1.0, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    constants = constants_of(domain, lipschitz=size, bound=RADIUS * size + 1.0, affine=False)
     return Problem(domain, RecordedRounds(Round(cost, (missed,)), 0.0), {**constants, "rounds": n}, "fraud stream", {"horizon": n})
 
 

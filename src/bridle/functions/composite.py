@@ -72,7 +72,7 @@ def Maximum(*functions: Function) -> MaximumOf:
         raise InputError("functions must hold at least one function, not ()")
     for i, function in enumerate(functions):
         if not (hasattr(function, "value") and hasattr(function, "grad")):
-            raise InputError(f"functions[{i}] must be a function such as bridle.Affine([1.0]), not {validate.show(function)}")
+            raise validate.refused(f"functions[{i}] must be a function such as bridle.Affine([1.0])", function)
         if getattr(function, "several", False):
             raise InputError(f"functions[{i}] must be one function, not the rows of {validate.show(function)}: give them one by one")
     return MaximumOf(tuple(functions))
@@ -137,5 +137,5 @@ def Callable(value: PyCallable[[Array], float], grad: PyCallable[[Array], ArrayL
     """
     for name, function in (("value", value), ("grad", grad)):
         if not callable(function):
-            raise InputError(f"{name} must be callable, not {validate.show(function)}")
+            raise validate.refused(f"{name} must be callable", function)
     return Opaque(value, grad, 1.0 if convex else 0.0)

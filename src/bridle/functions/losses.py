@@ -7,7 +7,6 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from bridle import ops, showing, validate
-from bridle.core import InputError
 from bridle.ops import Array, Scalar, dot
 
 
@@ -158,5 +157,5 @@ def LogWealth(returns: ArrayLike, floor: float = 1e-3) -> LogWealthLoss:
 def _label(label: object) -> float:
     result = validate.number("label", label)
     if result not in (1.0, -1.0):
-        raise InputError(f"label must be +1 or -1, not {validate.show(label)}")
+        raise validate.refused("label must be +1 or -1", label)
     return result

@@ -11,7 +11,6 @@ from math import pi, sqrt
 from typing import NamedTuple, Protocol
 
 from bridle import ops, showing, validate
-from bridle.core import InputError
 from bridle.ops import Array, Number, Scalar, dot, maximum, pos
 
 LEAST_BEND = 0.02
@@ -117,7 +116,7 @@ def score_loss(loss: str = "logistic", level: float = 0.5) -> ScoreLoss:
         return SquaredScore()
     share = validate.positive("level", level)
     if share >= 1.0:
-        raise InputError(f"level must be below 1, not {validate.show(level)}")
+        raise validate.refused("level must be below 1", level)
     return QuantileScore(share)
 
 

@@ -100,7 +100,7 @@ def Quadratic(
     if P.ndim != 2 or P.shape[0] != P.shape[1] or P.size == 0:
         raise InputError(f"curvature must be a number or a square matrix, not an array of shape {P.shape}")
     if not np.allclose(P, P.T, rtol=1e-12, atol=0.0):
-        raise InputError(f"curvature must be a symmetric matrix, not {validate.show(curvature)}")
+        raise validate.refused("curvature must be a symmetric matrix", curvature)
     least = float(np.linalg.eigvalsh(P)[0])
     if least < -1e-12 * max(1.0, float(abs(P).max())):
         raise InputError(f"curvature must be positive semidefinite; its smallest eigenvalue is {least:.3g}")

@@ -367,7 +367,7 @@ def policy_for(name: str, problem: Problem, **parameters: object) -> policies.Co
     100
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"problem must be a Problem such as bridle.problem('fixed', horizon=100), not {validate.show(problem)}")
+        raise validate.refused("problem must be a Problem such as bridle.problem('fixed', horizon=100)", problem)
     facts, item = (
         {"horizon": problem.horizon, "seed": problem.seed, "exp_concavity": exp_concavity_of(problem.constants), **problem.constants},
         policies.entry(name),
@@ -600,7 +600,7 @@ def arrange(
     point = None if x1 is None else validate.array("x1", x1)
     source = _named(problem, policy, horizon if horizon is not None else longest, seed) if isinstance(problem, str) else problem
     if not isinstance(source, Problem):
-        raise InputError(f"problem must be a Problem or a name, not {validate.show(source)}")
+        raise validate.refused("problem must be a Problem or a name", source)
     rounds = count_rounds(source, horizon, longest)
     _check_dimensions(policy, source)
     seeds = _seeds(seed, source)

@@ -285,5 +285,5 @@ def bytes_of(memory: object) -> int:
         unit = text[len(number) :].strip()
         if unit in units and number.replace(".", "", 1).isdigit():
             return validate.whole("memory", int(float(number) * units[unit]))
-        raise InputError(f"memory must be a number of bytes such as 500MB or 2GiB, not {validate.show(memory)}")
+        raise validate.refused("memory must be a number of bytes such as 500MB or 2GiB", memory)
     return validate.whole("memory", memory)

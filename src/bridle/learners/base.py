@@ -59,9 +59,7 @@ def on_simplices(name: str, domain: Domain, make: Callable[[SimplexSet], L]) -> 
     parts = domain.domains if isinstance(domain, ProductSet) else (domain,)
     first = parts[0]
     if not isinstance(first, SimplexSet) or not all(same(first, part) for part in parts):
-        raise InputError(
-            f"domain must be a simplex for {name}, such as bridle.Simplex(3), or equal simplices side by side, not {validate.show(domain)}"
-        )
+        raise validate.refused(f"domain must be a simplex for {name}, such as bridle.Simplex(3), or equal simplices side by side", domain)
     return Grouped(domain, make(first)) if isinstance(domain, ProductSet) else make(first)
 
 
@@ -71,7 +69,7 @@ def prior_of(simplex: SimplexSet, prior: ArrayLike | None) -> Array:
         return np.full(simplex.dim, 1.0 / simplex.dim)
     weights = validate.vector("prior", prior, simplex.dim)
     if not (weights > 0.0).all():
-        raise InputError(f"prior must be above 0 for every corner, not {validate.show(prior)}")
+        raise validate.refused("prior must be above 0 for every corner", prior)
     return np.asarray(weights / weights.sum())
 
 

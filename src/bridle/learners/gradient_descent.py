@@ -42,25 +42,11 @@ class ConstantOGD(NamedTuple):
         return Iterate(self.domain.project(state.x - self.step_size * grad), state.seen + 1.0)
 
 
-class DecreasingOGD(NamedTuple):
+@showing.shown("DecreasingOGD")
+class DecreasingOGD(ConstantOGD):
     """x_{t+1} = P_X(x_t - (step / sqrt t) * p_t)."""
 
-    domain: Domain
-    step_size: Scalar
-
-    @property
-    def scale_free(self) -> bool:
-        return False
-
-    def init(self, x1: Array) -> Iterate:
-        return Iterate(x1, scalar(x1))
-
-    def decide(self, state: Iterate) -> Array:
-        return state.x
-
-    def move(self, state: Iterate, x: Array) -> Iterate:
-        """The state with x in place of its next decision."""
-        return Iterate(x, state.seen)
+    __slots__ = ()
 
     def step(self, state: Iterate, grad: Array, modulus: Scalar | None = None) -> Iterate:
         t = state.seen + 1.0

@@ -9,7 +9,6 @@ from math import log
 from typing import NamedTuple
 
 from bridle import validate
-from bridle.core import InputError
 from bridle.learners.base import Setting
 from bridle.ops import Scalar, exp, floor, minimum
 
@@ -96,7 +95,7 @@ def Power(exponent: Setting) -> PowerPotential:
     """
     n = validate.setting("exponent", exponent)
     if n < 2.0 if isinstance(n, float) else (n < 2.0).any():
-        raise InputError(f"exponent must be 2 or above, not {validate.show(exponent)}")
+        raise validate.refused("exponent must be 2 or above", exponent)
     return PowerPotential(n)
 
 

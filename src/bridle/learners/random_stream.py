@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import ops, validate
-from bridle.core import InputError
 from bridle.learners.base import Setting
 from bridle.ops import Array, floor, log, norm, ratio, sqrt, vector
 
@@ -52,7 +51,7 @@ def seeded(seed: Setting, width: int) -> DrawStream:
     """The stream of `width` numbers a time that begins at a seed, or one for each run of a sweep over seeds."""
     seeds = validate.setting("seed", seed, zero=True)
     if np.any(np.floor(seeds) != seeds) or np.any(np.asarray(seeds) > 2.0**53):
-        raise InputError(f"seed must be a whole number, 0 or above and at most 2^53, not {validate.show(seed)}")
+        raise validate.refused("seed must be a whole number, 0 or above and at most 2^53", seed)
     rows = [np.random.SeedSequence(int(each)).generate_state(6 * width, np.uint64).reshape(6, width) for each in np.ravel(seeds)]
     moduli = np.array([FIRST] * 3 + [SECOND] * 3)[:, None].astype(np.uint64)
     parts = np.stack([(row % (moduli - np.uint64(1)) + np.uint64(1)).astype(float) for row in rows], axis=1)  # 0 0 0 would stay there

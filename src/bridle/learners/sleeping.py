@@ -28,7 +28,7 @@ def awake_weights(x: Array, awake: NDArray[np.bool_]) -> Array:
     if present.shape != x.shape:
         raise InputError(f"awake must have shape {x.shape}, not {present.shape}")
     if not present.any():
-        raise InputError(f"awake must hold at least one corner, not {validate.show(awake)}")
+        raise validate.refused("awake must hold at least one corner", awake)
     left = np.where(present, x, 0.0)
     total = left.sum()
     return np.asarray(x.sum() / total * left if total > 0.0 else np.where(present, x.sum() / np.count_nonzero(present), 0.0))

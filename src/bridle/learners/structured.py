@@ -261,10 +261,10 @@ def structured(domain: Domain, geometry: str, exponent: float | None = None) -> 
     """The learner in this geometry, with the c at which the first two terms of its bound are equal."""
     if geometry == "p-norm":
         if not isinstance(domain, L1BallSet):
-            raise InputError(f"domain must be an L1 ball (l1) for geometry='p-norm', such as bridle.L1Ball(3), not {validate.show(domain)}")
+            raise validate.refused("domain must be an L1 ball (l1) for geometry='p-norm', such as bridle.L1Ball(3)", domain)
         p = usual_exponent(domain.dim) if exponent is None else validate.number("exponent", exponent)
         if not 1.0 < p <= 2.0:
-            raise InputError(f"exponent must be above 1 and at most 2, not {validate.show(exponent)}")
+            raise validate.refused("exponent must be above 1 and at most 2", exponent)
         return StructuredFTRL(PowerNorm(domain, domain.radius / sqrt(p - 1.0), p))
     if exponent is not None:
         raise InputError(f"exponent is for geometry='p-norm' only, not for {validate.show(geometry)}")

@@ -8,32 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log, log2
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import ops, records, showing, validate
-from bridle.core import Domain, Feedback, InputError, Learner, Policy
+from bridle.core import Domain, Feedback, InputError
 from bridle.ops import Array, Scalar
-
-
-class InnerLearner(Learner[object], Protocol):
-    """A learner under a wrapper, which passes its state on without looking at it. One that is not scale-free need not have `rescale`."""
-
-    @property
-    def domain(self) -> Domain: ...
-
-    @property
-    def scale_free(self) -> bool: ...
-
-    def rescale(self, state: object, factor: Scalar) -> object: ...
-
-
-class InnerPolicy(Policy[object], Protocol):
-    """A policy under a wrapper, which passes its state on without looking at it."""
-
-    @property
-    def domain(self) -> Domain: ...
 
 
 class DoublingState(NamedTuple):
@@ -45,52 +26,48 @@ class DoublingState(NamedTuple):
 
 
 @showing.shown("Doubling")
-class DoublingLearner(NamedTuple):
-    """Epoch m runs the learner made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
+class Epochs(NamedTuple):
+    """Epoch m runs what was made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
 
-    stages: InnerLearner  # the learners of all epochs: each leaf with a leading axis over epochs
+    stages: Any  # the learners or the policies of all epochs: each leaf with a leading axis over epochs
     lengths: Array
+
+    @property
+    def domain(self) -> Domain:
+        domain: Domain = records.take(self.stages, 0.0).domain
+        return domain
+
+    def init(self, x1: Array) -> DoublingState:
+        return DoublingState(0.0, records.take(self.lengths, 0.0), records.take(self.stages, 0.0).init(x1))
+
+    def decide(self, state: DoublingState) -> Array:
+        x: Array = records.take(self.stages, state.epoch).decide(state.inner)
+        return x
+
+
+class DoublingLearner(Epochs):
+    """Epochs of a learner."""
+
+    __slots__ = ()
 
     @property
     def scale_free(self) -> bool:
         return False  # a restart forgets the scale
 
-    @property
-    def domain(self) -> Domain:
-        return records.take(self.stages, 0.0).domain
-
-    def init(self, x1: Array) -> DoublingState:
-        return DoublingState(0.0, records.take(self.lengths, 0.0), records.take(self.stages, 0.0).init(x1))
-
-    def decide(self, state: DoublingState) -> Array:
-        return records.take(self.stages, state.epoch).decide(state.inner)
-
     def step(self, state: DoublingState, grad: Array, modulus: Scalar | None = None) -> DoublingState:
         return _next(self, state, records.take(self.stages, state.epoch).step(state.inner, grad, modulus))
 
 
-@showing.shown("Doubling")
-class DoublingPolicy(NamedTuple):
-    """Epoch m runs the policy made for a horizon of lengths[m], from where epoch m - 1 stopped; the last epoch never ends."""
+class DoublingPolicy(Epochs):
+    """Epochs of a policy."""
 
-    stages: InnerPolicy  # the policies of all epochs, likewise
-    lengths: Array
-
-    @property
-    def domain(self) -> Domain:
-        return records.take(self.stages, 0.0).domain
-
-    def init(self, x1: Array) -> DoublingState:
-        return DoublingState(0.0, records.take(self.lengths, 0.0), records.take(self.stages, 0.0).init(x1))
-
-    def decide(self, state: DoublingState) -> Array:
-        return records.take(self.stages, state.epoch).decide(state.inner)
+    __slots__ = ()
 
     def update(self, state: DoublingState, feedback: Feedback) -> DoublingState:
         return _next(self, state, records.take(self.stages, state.epoch).update(state.inner, feedback))
 
 
-def _next(self: DoublingLearner | DoublingPolicy, state: DoublingState, inner: object) -> DoublingState:
+def _next(self: Epochs, state: DoublingState, inner: object) -> DoublingState:
     """The state after a round whose inner state is `inner`: in the same epoch, or at the start of the next."""
     left = state.left - 1.0
     over = left <= 0.0
@@ -131,21 +108,19 @@ def Doubling(make: Callable[[int], object], growth: str = "double", epochs: int 
     count = count if growth == "double" else min(count, SQUARES)
     lengths = [epoch_length(m, growth) for m in range(count)]
     if not callable(make):
-        raise InputError(f"make must be callable with a horizon, not {validate.show(make)}")
+        raise validate.refused("make must be callable with a horizon", make)
     stages = [_algorithm(f"make({length})", make(length)) for length in lengths]
     if len({tuple(map(type, records.nodes(stage))) for stage in stages}) > 1:
         raise InputError("make must give one kind of algorithm for every horizon, made of the same parts")
     every_stage, ends = records.stack(stages), np.array([*lengths[:-1], np.inf])
-    if not hasattr(stages[0], "update"):
-        return DoublingLearner(cast(InnerLearner, every_stage), ends)
-    return DoublingPolicy(cast(InnerPolicy, every_stage), ends)
+    return DoublingPolicy(every_stage, ends) if hasattr(stages[0], "update") else DoublingLearner(every_stage, ends)
 
 
 def _algorithm(name: str, algorithm: object) -> object:
     """The record of a learner or a policy, also of one made by `bridle.policy`."""
     record = getattr(algorithm, "record", algorithm)
     if not (hasattr(record, "step") or hasattr(record, "update")):
-        raise InputError(f"{name} must be a learner or a policy, not {validate.show(algorithm)}")
+        raise validate.refused(f"{name} must be a learner or a policy", algorithm)
     return record
 
 

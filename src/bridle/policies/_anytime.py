@@ -51,7 +51,7 @@ from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
 from bridle.domains.half_space_cut import sweep
 from bridle.learners import AdaGradSteps, adaptive_step
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, pos, ratio, scalar, where
+from bridle.ops import Array, Flag, Scalar, dot, exp, minimum, norm, ratio, scalar, where
 from bridle.policies.anytime_forms import (
     STEEPEST,
     TOUCH,
@@ -65,10 +65,10 @@ from bridle.policies.anytime_forms import (
     linearised,
     missed_alarm,
     none_kept,
-    remembered,
+    onto_halfspaces,
     slots_for,
 )
-from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet
+from bridle.policies.common import at_least, curvature_of, diameter_of, flat, most_behind, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting, Variant
 from bridle.policies.memories import Memories, memories, memories_bound
 from bridle.policies.registry import Through, registered
@@ -176,16 +176,10 @@ class Anytime(NamedTuple):
         weights = self.weigh(state, cut.g, cut.far, norm(feedback.df))
         constraint = weights.constraint * self.form.direction(cut)
         y, S, H = self.step(state, weights, weights.cost * feedback.df + constraint, constraint, feedback.modulus)
-        A, b, slot = state.A, state.b, state.slot
-        if A is not None and b is not None and slot is not None:  # where there are slots
-            y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
-            y = y if others is None else sweep(*others, y)
-            if b.shape[-1]:
-                y, violated = sweep(A, b, y), cut.far > TOUCH * self.reach
-                A, b, slot = remembered(A, b, slot, cut.normal, cut.level, violated)
+        y, kept = onto_halfspaces(y, (state.A, state.b, state.slot), cut, others, cut.far > TOUCH * self.reach)
         rounds = state.rounds + 1.0
         infeasible = where(state.infeasible > 0.0, state.infeasible, missed * rounds)  # type: ignore[arg-type]
-        return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, A, b, slot, rounds, infeasible)
+        return AnytimeState(self.domain.project(y), weights.Q, S, H, weights.V, weights.units, *kept, rounds, infeasible)
 
     def linearise(self, x: Array, feedback: Feedback) -> tuple[LinearisedConstraint, tuple[Array, Array] | None, Flag]:
         """The halfspace that counts, all of them where there are several, and whether one of them misses the domain."""
@@ -325,7 +319,7 @@ def anytime_bound(policy: Configuration[Anytime | Windowed | Memories], constant
         within = _WithinWindow(policy.domain, policy.parameters, policy.record.inner)
         return _over_windows(within, policy.record.window, constants, t)
     record = policy.record
-    why = unmet(constants, modulus=0.0 if record.modulus is None else record.modulus) or _broken(record, constants)
+    why = unmet(constants, modulus=record.modulus) or _broken(record, constants)
     if why:
         return Bound(why=why)
     G, D, mu, lam, r = constants["lipschitz"], constants["diameter"], record.modulus, record.potential.lam, record.margin
@@ -333,7 +327,7 @@ def anytime_bound(policy: Configuration[Anytime | Windowed | Memories], constant
     theta = (1.0 if mu is None else 2.0) * kappa * lam
     if np.any(np.asarray(theta) >= 1.0):
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: kappa*lam = {float(np.max(theta)):.4g} must be below 1")
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     V = None if V is None else np.asarray(V)
     seen = curvature_of(constants, t)
     if mu is None:
@@ -481,8 +475,6 @@ def anytime(
         k, how many constraints a round reveals; only checked. Default: any number. Values: a whole number, 1 or
         above. Unit: constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     D = diameter_of(domain, diameter)
     P, r = _nonnegative("drift", drift), _nonnegative("margin", margin)
     measure = form_for(form, lipschitz, smoothness)
@@ -490,11 +482,9 @@ def anytime(
         raise InputError(f"margin is a distance, for form='distance' only, not for {validate.show(form)}")
     moving = np.any(np.asarray(P) > 0.0)
     if moving and modulus is not None:
-        raise InputError(f"drift must be 0 with modulus: short steps cannot follow an action that moves, not {validate.show(drift)}")
+        raise validate.refused("drift must be 0 with modulus: short steps cannot follow an action that moves", drift)
     if moving and cuts is not None and validate.whole("cuts", cuts, 0):
-        raise InputError(
-            f"cuts must be 0 where the feasible action moves (drift): an old halfspace may not hold it, not {validate.show(cuts)}"
-        )
+        raise validate.refused("cuts must be 0 where the feasible action moves (drift): an old halfspace may not hold it", cuts)
     wide = np.sqrt(D * D + 2.0 * D * P) if moving else D
     _, kappa = measure.curvature(wide)
     room = 1.0 if modulus is None else 2.0  # the curved step's cross term is twice as large

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
 import numpy as np
 
-from bridle import ops, records, validate
+from bridle import ops, records
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.domains.half_space_cut import iterate
 from bridle.learners import AdaHedge, Hedge
@@ -46,7 +46,7 @@ from bridle.learners.base import over_groups
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Flag, Scalar, along, dot, exp, minimum, pos, ratio, scalar, where, worst
 from bridle.policies.anytime_forms import SLACK, STEEPEST, TOUCH, missed_alarm, none_kept, remembered, slots_for
-from bridle.policies.common import at_least, flat, most_behind, told, unmet
+from bridle.policies.common import at_least, flat, most_behind, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -306,7 +306,7 @@ def entropic_bound(policy: Configuration[EntropicAnytime], constants: Constants,
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: c^2*lam = {float(np.max(theta)):.4g} must be below 1")
     longest, trivial = sqrt(2.0) * record._hedge.domain.mass * constants["lipschitz"], constants["lipschitz"] * constants["diameter"] * t
     R = sqrt(record.spread * t) * longest
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     if V is None:
         regret = R + theta * max(longest / 10.0, 1.0 / STEEPEST)
         return Bound(
@@ -355,8 +355,6 @@ def anytime_entropy(
         k, how many constraints a round reveals; only checked. Default: any number. Values: a whole number, 1 or above.
         Unit: constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     slots = slots_for(halfspace, cuts)
     record = EntropicAnytime(AdaHedge(domain), ExponentialPotential(1.0), told("V", V, None), slots)
     rate = told("lam", lam, 0.5 / record.spread)

@@ -53,10 +53,10 @@ import numpy as np
 from bridle import validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, Tried, tried
 from bridle.domains.inner_ball import inner_ball
-from bridle.learners import AdaGradNorm, Iterate
+from bridle.learners import Iterate
 from bridle.learners.random_stream import DrawStream, direction, seeded
 from bridle.ops import Array, Scalar, absolute, along, exp, maximum, minimum, pos, scalar
-from bridle.policies._bandit2 import MOST, shrunken_learner, within
+from bridle.policies._bandit2 import MOST, PointsAround, shrunken_learner, within
 from bridle.policies.common import flat, told, unmet
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import registered
@@ -73,26 +73,14 @@ class OnePointState(NamedTuple):
     stream: DrawStream
 
 
-class OnePoint(NamedTuple):
-    """Run `learner`, on the shrunken domain, on what one value tells of V f_t + w_t (g_t)^+."""
+class OnePoint(PointsAround):
+    """Run `learner` on what one value tells of V f_t + w_t (g_t)^+; the largest violation is F."""
 
-    domain: Domain
-    learner: AdaGradNorm
-    V: Scalar
-    lam: Scalar
-    largest: Scalar  # F
-    delta: Scalar
-    dim: Scalar  # that of the domain's affine hull
-    normals: Array | None
-    origin: DrawStream
+    __slots__ = ()
 
     def init(self, x1: Array) -> OnePointState:
         stream, u = direction(self.origin.for_runs(x1), self.normals)
         return OnePointState(self.learner.init(self.learner.domain.project(x1)), scalar(x1), scalar(x1), scalar(x1), u, stream)
-
-    def decide(self, state: OnePointState) -> Array:
-        """The point around which one is tried."""
-        return self.learner.decide(state.learner)
 
     def points(self, state: OnePointState) -> Array:
         """The point that is tried."""
@@ -113,11 +101,6 @@ class OnePoint(NamedTuple):
         if worst <= told * (1.0 + 1e-9):
             return None
         return Alarm(f"a constraint's value of {worst:.4g} was seen, and the policy was told {told:.4g}; no bound holds", voids_bound=True)
-
-    def passed_over(self, state: OnePointState) -> OnePointState:
-        """The state after a round that was played and of which nothing will be told: its direction is not used again."""
-        stream, u = direction(state.stream, self.normals)
-        return state._replace(u=u, stream=stream)
 
 
 def _costs(T: Scalar, G: Scalar, F: Scalar, D: float, r: float, n: float, delta: Scalar) -> tuple[Scalar, Scalar]:

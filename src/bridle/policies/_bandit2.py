@@ -56,12 +56,12 @@ a = delta/r, which is in the shrunken domain.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError, Tried, tried
+from bridle.core import Bound, Constants, Domain, Feedback, Tried, tried
 from bridle.domains.inner_ball import InnerBall, Shrunk, inner_ball
 from bridle.learners import AdaGradNorm, Iterate
 from bridle.learners.random_stream import DrawStream, direction, seeded
@@ -86,26 +86,37 @@ class TwoPointState(NamedTuple):
     stream: DrawStream
 
 
-class TwoPoint(NamedTuple):
-    """Run `learner`, on the shrunken domain, on what two values tell of V f_t + p_t ((g_t)^+)^2."""
+class PointsAround(NamedTuple):
+    """A policy that tries points around its decision, `delta` away in a random direction: `learner` decides, on the shrunken domain."""
 
     domain: Domain
     learner: AdaGradNorm
     V: Scalar
     lam: Scalar
-    largest: Scalar  # the largest squared violation
+    largest: Scalar  # the largest violation, or its square
     delta: Scalar
     dim: Scalar  # that of the domain's affine hull
     normals: Array | None
     origin: DrawStream
 
+    def decide(self, state: Any) -> Array:
+        """The point around which others are tried."""
+        return self.learner.decide(state.learner)
+
+    def passed_over(self, state: Any) -> Any:
+        """The state after a round that was played and of which nothing will be told: its direction is not used again."""
+        stream, u = direction(state.stream, self.normals)
+        return state._replace(u=u, stream=stream)
+
+
+class TwoPoint(PointsAround):
+    """Run `learner` on what two values tell of V f_t + p_t ((g_t)^+)^2."""
+
+    __slots__ = ()
+
     def init(self, x1: Array) -> TwoPointState:
         stream, u = direction(self.origin.for_runs(x1), self.normals)
         return TwoPointState(self.learner.init(self.learner.domain.project(x1)), scalar(x1), u, stream)
-
-    def decide(self, state: TwoPointState) -> Array:
-        """The point in the middle of the two that are tried."""
-        return self.learner.decide(state.learner)
 
     def points(self, state: TwoPointState) -> Array:
         """The two points that are tried."""
@@ -119,11 +130,6 @@ class TwoPoint(NamedTuple):
         slope = self.dim / (2.0 * self.delta) * (self.V * (one.f - two.f) + p * (h_one - h_two))
         stream, u = direction(state.stream, self.normals)
         return TwoPointState(self.learner.step(state.learner, slope * state.u), state.Q + 0.5 * (h_one + h_two), u, stream)
-
-    def passed_over(self, state: TwoPointState) -> TwoPointState:
-        """The state after a round that was played and of which nothing will be told: its direction is not used again."""
-        stream, u = direction(state.stream, self.normals)
-        return state._replace(u=u, stream=stream)
 
 
 def squared_violation(g: Array) -> Scalar:
@@ -141,7 +147,7 @@ def within(ball: InnerBall, delta: Setting) -> Scalar:
     """How far points may be tried from the decision: less than there is room inside the domain."""
     away = validate.setting("delta", delta)
     if np.any(np.asarray(away) >= ball.radius):
-        raise InputError(f"delta must be below {ball.radius:.6g}, the radius of the ball inside the domain, not {validate.show(delta)}")
+        raise validate.refused(f"delta must be below {ball.radius:.6g}, the radius of the ball inside the domain", delta)
     return away
 
 

@@ -54,14 +54,14 @@ from typing import NamedTuple, Unpack, cast
 import numpy as np
 
 from bridle import validate
-from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaHedge, Hedge
 from bridle.learners.adahedge import HedgeState
 from bridle.learners.potentials import UNIT, ExponentialPotential
 from bridle.ops import Array, Scalar, absolute, along, dot, exp, maximum, minimum, pos, ratio, scalar, where
 from bridle.policies.anytime_forms import STEEPEST, TOUCH
-from bridle.policies.common import at_least, flat, switch, told, unmet
+from bridle.policies.common import at_least, flat, switch, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -217,7 +217,7 @@ def experts_bound(policy: Configuration[ConstrainedExperts], constants: Constant
         return Bound(why=f"lam = {float(np.max(lam)):.4g} is too large for a proof: it must be below {0.25 / (1.0 + l):.4g}")
     widest = min(constants["lipschitz"] * constants["diameter"], constants.get("spread", np.inf))
     R, trivial = np.sqrt((4.0 + l) * t) * widest, widest * t
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     if V is None:
         regret = np.minimum(R + theta * max(widest / FIRST, 1.0 / STEEPEST), trivial)
         return Bound(flat(regret), why="the violation bound depends on V, which the policy takes from the first cost")
@@ -268,10 +268,8 @@ def experts(
         k, how many constraints a round reveals; only checked. Default: any number. Values: a whole number, 1 or
         above. Unit: constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     if not isinstance(domain, SimplexSet):
-        raise InputError(f"domain must be a simplex for experts, such as bridle.Simplex(3), not {validate.show(domain)}")
+        raise validate.refused("domain must be a simplex for experts, such as bridle.Simplex(3)", domain)
     learner = cast(Hedge, AdaHedge(domain))
     rate = told("lam", lam, THETA * THETA / (1.0 + learner.c))
     known = told("scale", scale, 0.0)

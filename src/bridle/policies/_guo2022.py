@@ -84,7 +84,7 @@ class Recoo(NamedTuple):
         return state.x
 
     def update(self, state: RecooState, feedback: Feedback) -> RecooState:
-        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
+        t = rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         alpha, gamma = self.alpha * t**self.power, t ** (0.5 + self.exponent)
         Q = maximum(state.Q, self.initial * t**0.5)
         x = self.prox.step(feedback, state.x - feedback.df / (2.0 * alpha), Q * gamma, alpha)
@@ -103,10 +103,9 @@ def _recoo(
     beta: Setting,
     form: str,
 ) -> Recoo:
-    k = validate.whole("constraints", constraints)
-    inside = prox_for(domain, form, k)
+    inside = prox_for(domain, form, constraints)
     initial, e, beta = validate.setting("initial", initial), validate.setting("exponent", exponent), validate.setting("beta", beta)
-    return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(k))
+    return Recoo(inside, alpha, power, initial, e, beta, modulus, np.ones(constraints))
 
 
 def recoo_bound(policy: Configuration[Recoo], constants: Constants, t: float) -> Bound:
@@ -126,7 +125,7 @@ def recoo_bound(policy: Configuration[Recoo], constants: Constants, t: float) ->
     without violation x stays where it is.
     """
     record = policy.record
-    if why := unmet(constants, modulus=record.modulus or 0.0):
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, alpha, power, q = constants["lipschitz"], constants["diameter"], record.alpha, record.power, 1.0 + record.exponent
     behind = most_behind(constants, t, record.modulus or 0.0)

@@ -49,7 +49,7 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 
 from bridle import validate
-from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.ops import Array, Scalar, dot, maximum, minimum, norm, pos, ratio, scalar, sqrt, where, worst
 from bridle.policies.common import diameter_of, flat, unmet
 from bridle.policies.entry import Configuration, Setting, Variant
@@ -251,7 +251,7 @@ def hutchinson2025(
         a = np.minimum(1.0, 0.5 * eps / (G * D))
         rho = np.minimum(0.5 * eps, D / a * (2.0 * G / ((a * a / (8.0 * G) + D / eps) * T)) ** 0.5)
     if np.any(np.asarray(rho) >= np.asarray(eps)):
-        raise InputError(f"level must be below slater, {validate.show(slater)}, not {validate.show(level)}")
+        raise validate.refused(f"level must be below slater, {validate.show(slater)}", level)
     record = Polyak(domain, 1.0, _plain(rho), eps, G, D)
     if step is not None:
         return record._replace(step=validate.setting("step", step))

@@ -27,7 +27,7 @@ from typing import Unpack
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, InputError
+from bridle.core import Bound, Constants, Domain
 from bridle.policies._neely2017 import VirtualQueues, queue_bounds, units
 from bridle.policies.common import excess, flat
 from bridle.policies.entry import Configuration, Setting
@@ -92,9 +92,9 @@ def liakopoulos2019(
         The step size. Default: that of the theorem, for this window. Values: above 0. Unit: action per unit of
         weighted gradient.
     """
-    T, K, k = validate.setting("horizon", horizon), validate.setting("window", window), validate.whole("constraints", constraints)
+    T, K, k = validate.setting("horizon", horizon), validate.setting("window", window), constraints
     if np.any(K < 1.0) or np.any(K > T):
-        raise InputError(f"window must be between 1 and the horizon, not {validate.show(window)}")
+        raise validate.refused("window must be between 1 and the horizon", window)
     GD, size, D = units(domain, lipschitz, bound, diameter, k, 0.0)
     V = validate.setting("V", 2.0**0.5 * size * (K * T) ** 0.5 / GD if V is None else V)
     v = V * GD / (2.0**0.5 * size)

@@ -194,7 +194,7 @@ def mahdavi2012(
     """
     T, G, F = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("bound", bound)
     D = diameter_of(domain, diameter)
-    k, positive = validate.whole("constraints", constraints), switch("clip", clip)
+    k, positive = constraints, switch("clip", clip)
     validate.one_of("form", form, ("gradient", "mirror-prox"))
     if form == "mirror-prox":
         if positive:

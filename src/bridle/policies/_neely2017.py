@@ -170,7 +170,7 @@ def neely2017(
         The step size. Default: D^2 over the horizon and the squared size of g. Values: above 0. Unit: action per
         unit of weighted gradient.
     """
-    T, k, positive = validate.setting("horizon", horizon), validate.whole("constraints", constraints), switch("clip", clip)
+    T, k, positive = validate.setting("horizon", horizon), constraints, switch("clip", clip)
     GD, size, D = units(domain, lipschitz, bound, diameter, k, positive)
     V = validate.setting("V", 2.0**0.5 * size * T**0.5 / GD if V is None else V)
     return VirtualQueues(domain, V, validate.setting("step", D**2 / (size * T) if step is None else step), positive, np.ones(k))

@@ -73,11 +73,10 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import Alarm, Bound, Constants, Domain, Feedback, Hint
-from bridle.domains.half_space_cut import sweep
 from bridle.learners.potentials import UNIT, ExponentialPotential
-from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, pos, ratio, scalar, where
-from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, none_kept, remembered, slots_for
-from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet
+from bridle.ops import Array, Scalar, dot, exp, maximum, minimum, norm, ratio, scalar, where
+from bridle.policies.anytime_forms import STEEPEST, TOUCH, Distance, linearised, missed_alarm, none_kept, onto_halfspaces, slots_for
+from bridle.policies.common import at_least, diameter_of, flat, most_behind, told, unmet, weight_of
 from bridle.policies.entry import Configuration, Setting
 from bridle.policies.registry import Through, registered
 
@@ -188,14 +187,8 @@ class Optimistic(NamedTuple):
         V = where(state.V > 0.0, state.V, minimum(ratio(10.0, D * norm(df)), STEEPEST))
         cost, limits = self.weights(state._replace(V=V))
         y = self.domain.project(state.y - expected.step * (cost * df + limits * normal))
-        A, b, slot = state.A, state.b, state.slot
-        if A is not None and b is not None and slot is not None:  # where there are slots
-            y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
-            y = y if others is None else sweep(*others, y)
-            if b.shape[-1]:
-                y = sweep(A, b, y)
-                A, b, slot = remembered(A, b, slot, cut.normal, cut.level, violated > 0.0)
-            y = self.domain.project(y)
+        y, kept = onto_halfspaces(y, (state.A, state.b, state.slot), cut, others, violated > 0.0)
+        y = y if self.slots is None else self.domain.project(y)
         off, turned = df - expected.df, normal - expected.normal
         error, limit_error = cost * off + limits * turned, dot(turned, turned)
         S, W = state.S + dot(error, error), state.W + limits * limits * limit_error
@@ -211,7 +204,7 @@ class Optimistic(NamedTuple):
             state.told_cost + dot(wrong, wrong), state.plain_cost + dot(df, df),
             state.told_limits + dot(unforeseen, unforeseen), state.plain_limits + dot(normal, normal),
             state.cost_error + dot(off, off), state.limit_error + limit_error,
-            A, b, slot, rounds, where(state.infeasible > 0.0, state.infeasible, missed * rounds),  # type: ignore[arg-type]
+            *kept, rounds, where(state.infeasible > 0.0, state.infeasible, missed * rounds),  # type: ignore[arg-type]
         )  # fmt: skip
         return after if self.last is None else self.hinted(after, Hint(df, feedback.g, feedback.dg, feedback.x))
 
@@ -247,7 +240,7 @@ def optimistic_bound(policy: Configuration[Optimistic], constants: Constants, t:
     E_f = np.minimum(np.asarray(constants.get("cost_error", np.inf)), most * G * G)
     E_n = np.minimum(np.asarray(constants.get("limit_error", np.inf)), most)
     R, start = SPREAD * D * np.sqrt(E_f), 1.0 + SPREAD * RATE
-    V = constants.get("V") if record.V is None else flat(record.V)
+    V = weight_of(record.V, constants)
     if V is None:
         regret = flat(np.minimum(R + start * max(D * G / 10.0, 1.0 / STEEPEST), trivial))
         return Bound(regret, why="the violation bound depends on V, which the policy takes from the first gradient")
@@ -299,8 +292,6 @@ def optimistic(
         k, how many constraints a round reveals. Default: any number. Values: a whole number, 1 or above. Unit:
         constraints.
     """
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     validate.one_of("hint", hint, HINTS)
     D = diameter_of(domain, diameter)
     potential, weight = ExponentialPotential(RATE / D), told("V", V, None)

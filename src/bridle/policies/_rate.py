@@ -367,12 +367,12 @@ def rate(
         What counts as a violation. Values: each (every limit has its share) or any (limits share one).
     """
     shares = validate.array("at_most", at_most).reshape(-1)
-    k = len(shares) if constraints is None else validate.whole("constraints", constraints)
+    k = len(shares) if constraints is None else constraints
     if len(shares) not in (1, k):
-        raise InputError(f"at_most must be one share, or one for each of the {k} constraints, not {validate.show(at_most)}")
+        raise validate.refused(f"at_most must be one share, or one for each of the {k} constraints", at_most)
     validate.one_of("form", form, FORMS)
     if form == "any" and len(set(shares.tolist())) > 1:
-        raise InputError(f"at_most must be one share with form='any', not {validate.show(at_most)}")
+        raise validate.refused("at_most must be one share with form='any'", at_most)
     fallback = None if safe is None else validate.vector("safe", safe, domain.dim)
     if fallback is not None and not domain.contains(fallback):
         raise InputError(f"safe must lie in the domain; {validate.show(safe)} does not")

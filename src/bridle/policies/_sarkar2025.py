@@ -200,7 +200,5 @@ def sarkar2025(
         number. Values: a whole number, 1 or above. Unit: constraints.
     """
     G, D = validate.setting("lipschitz", lipschitz), diameter_of(domain, diameter)
-    if constraints is not None:
-        validate.whole("constraints", constraints)
     rate, weight = validate.setting("lam", lam), validate.setting("V", V)
     return TimeVaryingLyapunov(AdaGradNorm(domain, D), rate, weight, 1.0 / (sqrt(2.0) * G * D))

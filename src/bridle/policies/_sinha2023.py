@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple, Unpack, cast
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback
 from bridle.domains.closed_form import SimplexSet
 from bridle.learners import AdaGrad, AdaGradFrom, AdaGradNorm, Iterate
 from bridle.ops import Array, Scalar, pos, vector
@@ -151,7 +151,7 @@ def banditq(
         The seed of the arms that are pulled with feedback='bandit'. Values: a whole number, 0 or above.
     """
     if not isinstance(domain, SimplexSet):
-        raise InputError(f"domain must be a simplex for banditq, such as bridle.Simplex(3), not {validate.show(domain)}")
+        raise validate.refused("domain must be a simplex for banditq, such as bridle.Simplex(3)", domain)
     T, F = validate.rounds("horizon", horizon), validate.setting("bound", bound)
     weight = told("V", V, F * T**0.5)
     if validate.one_of("feedback", feedback, FEEDBACK) == "bandit":

@@ -212,14 +212,6 @@ class Lyapunov(NamedTuple):
         return Alarm(text, voids_bound=True)
 
 
-# --- factories -----------------------------------------------------------------------------------------------------------------------
-
-
-def _count(constraints: int | None) -> None:
-    if constraints is not None:
-        validate.whole("constraints", constraints)
-
-
 # --- the paper's theorems, as printed -------------------------------------------------------------------------------------------------
 
 
@@ -505,7 +497,6 @@ def sinha2024(
         squared gradient.
     """
     T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
-    _count(constraints)
     D = diameter_of(domain, diameter)
     validate.one_of("preset", preset, ("theory", "tight", "practice"))
     if initial is not None:
@@ -584,7 +575,6 @@ def sinha2024_strong(
         number. Values: a whole number, 1 or above. Unit: constraints.
     """
     T, G, alpha = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus)
-    _count(constraints)
     beta = validate.setting("beta", beta)
     V = 8.0 * G * G * np.log(e * T) / alpha if V is None else V
     V = validate.setting("V", V)

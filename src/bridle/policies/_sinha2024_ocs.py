@@ -23,7 +23,6 @@ from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
 
-from bridle import validate
 from bridle.core import Bound, Constants, Domain, Feedback, Learner
 from bridle.learners import AdaGradNorm, moved
 from bridle.ops import Array, combine, pos, vector
@@ -254,6 +253,5 @@ def sinha2024_ocs(
     seed
         The seed of learner='ftpl'. Default: 0. Values: a whole number, 0 or above.
     """
-    k = validate.whole("constraints", constraints)
     D = diameter_of(domain, diameter)
-    return ConstraintSatisfaction(learner_for(learner, domain, D, samples, seed), np.ones(k))
+    return ConstraintSatisfaction(learner_for(learner, domain, D, samples, seed), np.ones(constraints))

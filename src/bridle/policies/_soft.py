@@ -258,14 +258,14 @@ def soft(
             told("weight", weight, WEIGHT),
             DAMPING if damping is None else validate.setting("damping", damping, zero=True),
         )
-        each = None if constraints is None else np.ones(validate.whole("constraints", constraints))
+        each = None if constraints is None else np.ones(constraints)
         return NaturalPrices(domain, diameter_of(domain, diameter), c, kappa, SMALLEST_PART, most, each)
     if lipschitz is None or bound is None:
         given, missing = ("bound", "lipschitz") if lipschitz is None else ("lipschitz", "bound")
         raise InputError(f"{missing} must be given with {given}: policy soft is told both, or nothing")
     if damping is not None:
         raise InputError(f"damping = {validate.show(damping)} is of the form without constants: leave out lipschitz and bound")
-    k, v = validate.whole("constraints", 1 if constraints is None else constraints), TOLD_WEIGHT if weight is None else weight
+    k, v = 1 if constraints is None else constraints, TOLD_WEIGHT if weight is None else weight
     v, tau = validate.setting("weight", v), told("horizon", horizon, 1.0)
     GD, size, D = units(domain, lipschitz, validate.setting("bound", bound) + sigma, diameter, k, 0.0)
     queues = VirtualQueues(domain, 2.0**0.5 * v * size * tau**0.5 / GD, D**2 / (size * tau), 0.0, np.ones(k))

@@ -214,7 +214,7 @@ def steiner(
     """
     d, middle = domain.dim, domain.center()
     scale = domain.diameter() + float(np.linalg.norm(middle))
-    T, k, n = validate.whole("horizon", horizon), validate.whole("constraints", constraints), validate.whole("samples", samples, 2)
+    T, k, n = validate.whole("horizon", horizon), constraints, validate.whole("samples", samples, 2)
     rng = np.random.default_rng(validate.whole("seed", seed, 0))
     if d == 1:
         ends = np.array([domain.linear_argmin(np.array([v])) for v in (1.0, -1.0)])

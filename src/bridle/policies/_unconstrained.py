@@ -123,7 +123,7 @@ def ogd_bound(policy: Configuration[Unconstrained[learners.ConstantOGD | learner
     if why := unsized(constants):
         return Bound(why=why)
     learner = policy.record.learner
-    theorem = learners.ogd_regret if isinstance(learner, learners.ConstantOGD) else learners.decreasing_ogd_regret
+    theorem = learners.decreasing_ogd_regret if isinstance(learner, learners.DecreasingOGD) else learners.ogd_regret
     return _regret(constants, t, theorem(constants["diameter"], constants["lipschitz"], cast(float, learner.step_size), t))
 
 

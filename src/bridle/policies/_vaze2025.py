@@ -225,9 +225,7 @@ class Nested(NamedTuple):
         return None
 
 
-def _nested(domain: Domain, diameter: float, step: float, modulus: float, cuts: int, constraints: int | None) -> Nested:
-    if constraints is not None:
-        validate.whole("constraints", constraints)
+def _nested(domain: Domain, diameter: float, step: float, modulus: float, cuts: int) -> Nested:
     return Nested(domain, nearest_point.projector_for(domain), diameter, step, modulus, np.ones(validate.whole("cuts", cuts)))
 
 
@@ -292,7 +290,7 @@ def vaze2025(
         above. Unit: constraints.
     """
     G, D = validate.positive("lipschitz", lipschitz), cast(float, diameter_of(domain, diameter))
-    return _nested(domain, D, D / G, 0.0, cuts, constraints)
+    return _nested(domain, D, D / G, 0.0, cuts)
 
 
 @registered(
@@ -330,4 +328,4 @@ def vaze2025_strong(
         above. Unit: constraints.
     """
     mu = validate.positive("modulus", modulus)
-    return _nested(domain, cast(float, diameter_of(domain, diameter)), 1.0 / mu, mu, cuts, constraints)
+    return _nested(domain, cast(float, diameter_of(domain, diameter)), 1.0 / mu, mu, cuts)

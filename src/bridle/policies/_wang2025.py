@@ -126,9 +126,7 @@ class SquaredFree(NamedTuple):
         return missed_alarm(state.limits.infeasible)
 
 
-def _learner(domain: Domain, diameter: Setting | None, preset: str, constraints: int | None) -> FrankWolfeLearner:
-    if constraints is not None:
-        validate.whole("constraints", constraints)
+def _learner(domain: Domain, diameter: Setting | None, preset: str) -> FrankWolfeLearner:
     validate.one_of("preset", preset, PRESETS)
     return FrankWolfe(domain, diameter_of(domain, diameter))
 
@@ -213,7 +211,7 @@ def wang2025(
         number. Values: a whole number, 1 or above. Unit: constraints.
     """
     T, G = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz)
-    learner = _learner(domain, diameter, preset, constraints)
+    learner = _learner(domain, diameter, preset)
     # kappa = C beta G = 1, and kappa lam T^{3/4} = NU, as in the preset `tight` of Algorithm 1.
     beta = validate.setting("beta", 1.0 / (learner.steadiness(learner.diameter) * G) if beta is None else beta)
     rate = validate.setting("lam", NU / T**learner.power if lam is None else lam)
@@ -262,7 +260,7 @@ def wang2025_squared(
         k, how many constraints a round reveals; only checked, since the worst of any number counts. Default: any
         number. Values: a whole number, 1 or above. Unit: constraints.
     """
-    T, learner = validate.rounds("horizon", horizon), _learner(domain, diameter, preset, constraints)
+    T, learner = validate.rounds("horizon", horizon), _learner(domain, diameter, preset)
     D = learner.diameter
     C = learner.steadiness(D)
     usual = 0.25 / (D * D) if preset == "practice" else 0.5 / (C * C * T**0.5)

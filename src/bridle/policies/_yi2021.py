@@ -175,16 +175,16 @@ def yi2021(
     form
         How a constraint is read from its feedback. Values: affine or function (a convex function as it is).
     """
-    G, k = validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    G, k = validate.setting("lipschitz", lipschitz), constraints
     D = diameter_of(domain, diameter)
     if modulus is not None and (step is not None or exponent is not None):
         raise InputError("modulus sets the steps to 2 / (modulus t): it goes with neither step nor exponent")
     mu = validate.setting("modulus", 0.0 if modulus is None else modulus, zero=True)
     convex = not np.any(np.asarray(mu) > 0.0)
     if not convex and np.any(np.asarray(mu) == 0.0):
-        raise InputError(f"modulus must be above 0 in every run of a sweep, or in none, not {validate.show(modulus)}")
+        raise validate.refused("modulus must be above 0 in every run of a sweep, or in none", modulus)
     c = validate.setting("exponent", 0.5 if exponent is None else exponent, zero=True) if convex else 1.0
     if np.any(np.asarray(c) > 1.0):
-        raise InputError(f"exponent must be between 0 and 1, not {validate.show(exponent)}")
+        raise validate.refused("exponent must be between 0 and 1", exponent)
     alpha = told("step", step, sqrt(2.0) * D / G) if convex else 2.0 / mu
     return GrowingWeights(prox_for(domain, form, k), alpha, c, 1.0 / (sqrt(2.0 * k) * G), mu, np.ones(k))

@@ -248,7 +248,7 @@ def yi2021_dynamic(
     form
         How a constraint is read from its feedback. Values: affine or function (a convex function as it is).
     """
-    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), constraints
     D, K = diameter_of(domain, diameter), count(float(np.max(T)))
     first, gamma = sqrt(2.0) * D / (G * T**0.5), 1.0 / (sqrt(2.0 * k) * G)
     alpha = _each(first) * 2.0 ** np.arange(float(K))[:, None]

@@ -28,7 +28,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from bridle import validate
-from bridle.core import Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Bound, Constants, Domain, Feedback
 from bridle.ops import Array, Scalar, dot, pos, scalar, worst
 from bridle.policies.common import capped_bound, curvature_of, diameter_of, fraction, most_behind, powers, told, unmet
 from bridle.policies.entry import Configuration, Setting
@@ -90,7 +90,7 @@ def regularised_bound(policy: Configuration[Regularised], constants: Constants, 
     """
     record = policy.record
     strong = record.modulus is not None
-    if why := unmet(constants, modulus=record.modulus or 0.0):
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, kappa = constants["lipschitz"], constants["diameter"], record.kappa
     S = G * G * record.step * powers(t, record.decay)
@@ -141,6 +141,6 @@ def yi2022(
     if modulus is None:
         return Regularised(domain, told("step", step, D / G), kappa, 1.0 / (G * D), kappa, None)
     if step is not None:
-        raise InputError(f"step is for convex costs only; with modulus it is 1/modulus, not {validate.show(step)}")
+        raise validate.refused("step is for convex costs only; with modulus it is 1/modulus", step)
     mu = validate.setting("modulus", modulus)
     return Regularised(domain, 1.0 / mu, 1.0, 1.0 / (G * D), kappa, mu)

@@ -83,7 +83,7 @@ class PenaltyWorst(NamedTuple):
 
     def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
         g, dg = worst(feedback.g, feedback.dg)
-        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
+        t = rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         alpha = self.step / t**self.decay
         gamma = 1.0 / (self.sigma * alpha)
         return PenaltyState(self.domain.project(state.x - alpha * (feedback.df + gamma * pos(g) * dg)), t)
@@ -111,7 +111,7 @@ class ProximalPenalty(NamedTuple):
 
     def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
         g, _ = worst(feedback.g, feedback.dg)
-        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
+        t = rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         alpha = self.step / t**self.decay
         price = pos(g) / (self.sigma * alpha)
         return PenaltyState(self.prox.step(feedback, state.x - (0.5 * alpha) * feedback.df, price, 1.0 / alpha), t)
@@ -120,8 +120,8 @@ class ProximalPenalty(NamedTuple):
 def _proximal_penalty(
     domain: Domain, lipschitz: Scalar, step: Scalar, decay: Scalar, constraints: int, modulus: Scalar | None = None
 ) -> ProximalPenalty:
-    k = validate.whole("constraints", constraints)
-    return ProximalPenalty(prox_for(domain, "affine", k), step, decay, lipschitz * lipschitz, modulus, np.ones(k))
+    prox = prox_for(domain, "affine", constraints)
+    return ProximalPenalty(prox, step, decay, lipschitz * lipschitz, modulus, np.ones(constraints))
 
 
 def _is_proximal(form: str) -> bool:
@@ -140,7 +140,7 @@ def prox_bound(record: ProximalPenalty, constants: Constants, t: float) -> Bound
     proved for this form. Rounds of a session without a cost, or with one of another modulus, are as in `penalty_bound`: 1/alpha_s is half
     the sum of the moduli, the sums of alpha_s are over the rounds with a cost, and D^2 mu/2 are added where moduli were smaller than told.
     """
-    if why := unmet(constants, modulus=record.modulus or 0.0):
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, step, c = constants["lipschitz"], constants["diameter"], record.step, record.decay
     if np.any(np.asarray(record.sigma) * (1.0 + 1e-12) < G * G):

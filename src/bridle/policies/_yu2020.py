@@ -181,7 +181,7 @@ def yu2020(
     form
         How a constraint is read from its feedback. Values: affine or function (a convex function as it is).
     """
-    T, G, k = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    T, G, k = validate.setting("horizon", horizon), validate.setting("lipschitz", lipschitz), constraints
     D, positive, hinges = diameter_of(domain, diameter), switch("clip", clip), prox_for(domain, form, k)
     inside: ProximalStep | Projected | Unclipped = hinges
     if not positive:

@@ -70,7 +70,7 @@ from typing import NamedTuple, Unpack
 import numpy as np
 
 from bridle import ops, validate
-from bridle.core import Alarm, Bound, Constants, Domain, Feedback, InputError
+from bridle.core import Alarm, Bound, Constants, Domain, Feedback
 from bridle.learners import Iterate
 from bridle.learners.adagrad import AdaGradNorm
 from bridle.learners.potentials import CAP
@@ -264,9 +264,9 @@ def yu2026(
     """
     G, F, sigma = validate.setting("lipschitz", lipschitz), validate.setting("bound", bound), validate.setting("noise", noise, zero=True)
     v, rate, D = validate.setting("weight", weight), validate.setting("lam", lam), diameter_of(domain, diameter)
-    k, positive = validate.whole("constraints", constraints), switch("clip", clip)
+    k, positive = constraints, switch("clip", clip)
     if positive and np.any(np.asarray(sigma) > 0.0):
-        raise InputError(f"noise must be 0 with clip: positive parts of noisy values are biased upwards, not {validate.show(noise)}")
+        raise validate.refused("noise must be 0 with clip: positive parts of noisy values are biased upwards", noise)
     GD = G * D
     unit = np.minimum(F, GD) if positive else F + sigma
     c = sqrt(2.0) * GD / unit

@@ -77,7 +77,7 @@ class PenaltyEach(NamedTuple):
         return state.x
 
     def update(self, state: PenaltyState, feedback: Feedback) -> PenaltyState:
-        t = state.t + 1.0 if self.modulus is None else rounds_by_modulus(state.t, feedback.modulus, self.modulus)
+        t = rounds_by_modulus(state.t, feedback.modulus, self.modulus)
         eta = self.step / t**self.decay
         multipliers = pos(feedback.g) / (self.sigma * eta)
         return PenaltyState(self.domain.project(state.x - eta * (feedback.df + combine(multipliers, feedback.dg))), t)
@@ -102,7 +102,7 @@ def penalty_bound(record: Any, constants: Constants, t: float, k: int) -> Bound:
     change nothing.
     """
     step, c, sigma, strong = record.step, record.decay, record.sigma, record.modulus is not None
-    if why := unmet(constants, modulus=record.modulus or 0.0):
+    if why := unmet(constants, modulus=record.modulus):
         return Bound(why=why)
     G, D, slater = constants["lipschitz"], constants["diameter"], constants.get("slater")
     m = 0.5 * (k + 1.0) * G * G
@@ -172,7 +172,7 @@ def yuan2018(
     step
         The step size. Default: D / (G sqrt(k + 1) T^b). Values: above 0. Unit: action per unit of gradient.
     """
-    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), validate.whole("constraints", constraints)
+    T, G, k = validate.rounds("horizon", horizon), validate.setting("lipschitz", lipschitz), constraints
     D, b = diameter_of(domain, diameter), fraction("exponent", exponent)
     eta = told("step", step, D / (G * (k + 1.0) ** 0.5 * T**b))
     return PenaltyEach(domain, eta, 0.0, (k + 1.0) * G * G, None, np.ones(k))
@@ -209,5 +209,5 @@ def yuan2018_strong(
     constraints
         k, how many constraints a round reveals. Values: a whole number, 1 or above. Unit: constraints.
     """
-    G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), validate.whole("constraints", constraints)
+    G, H, k = validate.setting("lipschitz", lipschitz), validate.setting("modulus", modulus), constraints
     return PenaltyEach(domain, 1.0 / H, 1.0, (k + 1.0) * G * G, H, np.ones(k))

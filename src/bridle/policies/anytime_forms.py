@@ -12,6 +12,7 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import Alarm, Feedback, InputError
+from bridle.domains.half_space_cut import sweep
 from bridle.ops import Array, Flag, Number, Scalar, dot, minimum, norm, pos, put, ratio, scalar, where, worst
 from bridle.policies.common import switch
 from bridle.policies.entry import Setting
@@ -151,16 +152,34 @@ def remembered(A: Array, b: Array, slot: Scalar, normal: Array, level: Scalar, v
     return A, b, where(slot + violated < float(b.shape[-1]), slot + violated, 0.0 * slot)  # type: ignore[arg-type]
 
 
+Kept: TypeAlias = tuple[Array | None, Array | None, Scalar | None]
+"""The halfspaces kept, A x <= b, and the place of the next; None of each where there is no halfspace step."""
+
+
+def onto_halfspaces(
+    y: Array, kept: Kept, cut: LinearisedConstraint, others: tuple[Array, Array] | None, violated: Flag
+) -> tuple[Array, Kept]:
+    """`y` projected on the halfspace that counts, then on the others of the round and on those kept, which it joins where `violated`."""
+    A, b, slot = kept
+    if A is None or b is None or slot is None:
+        return y, kept
+    y = y - pos(dot(cut.normal, y) - cut.level) * cut.normal
+    y = y if others is None else sweep(*others, y)
+    if not b.shape[-1]:
+        return y, kept
+    return sweep(A, b, y), remembered(A, b, slot, cut.normal, cut.level, violated)
+
+
 def slots_for(halfspace: bool, cuts: int | None, moving: bool = False) -> Array | None:
     """As many ones as halfspaces are kept; None where there is no halfspace step; where the feasible action moves none is kept."""
     slots = np.ones(0 if moving else 20 if cuts is None else validate.whole("cuts", cuts, 0)) if switch("halfspace", halfspace) else None
     if slots is None and cuts:
-        raise InputError(f"cuts must be 0 with halfspace=False, not {validate.show(cuts)}")
+        raise validate.refused("cuts must be 0 with halfspace=False", cuts)
     return slots
 
 
-def none_kept(x1: Array, slots: Array | None) -> tuple[Array | None, Array | None, Scalar | None]:
-    """A, b and the place of the next halfspace before there is any; None of each where there is no halfspace step."""
+def none_kept(x1: Array, slots: Array | None) -> Kept:
+    """What is kept before there is any halfspace."""
     if slots is None:
         return None, None, None
     b = ops.vector(x1, slots)

@@ -37,11 +37,11 @@ def exp_concavity_of(constants: Constants) -> float | None:
     return known if known is not None else None if modulus is None or not G else modulus / (G * G)
 
 
-def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Scalar = 0.0) -> str:
+def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, modulus: Scalar | None = None) -> str:
     """The assumption that the problem breaks, in words; empty if it breaks none.
 
     Always: convexity, a known Lipschitz constant, an action that satisfies every constraint. `fixed`: the same constraints every round.
-    `strong`: strongly convex costs. `modulus`: costs at least as strongly convex as this, which the policy was told, unless it is 0.
+    `strong`: strongly convex costs. `modulus`: costs at least as strongly convex as this, which the policy was told, unless 0 or None.
     """
     if why := unsized(constants):
         return why
@@ -49,7 +49,7 @@ def unmet(constants: Constants, *, fixed: bool = False, strong: bool = False, mo
         return "no action is known to satisfy every constraint"
     if fixed and constants.get("time_varying", True):
         return "the constraints change from round to round"
-    told, true = float(np.max(modulus)), constants.get("modulus", 0.0)
+    told, true = float(np.max(0.0 if modulus is None else modulus)), constants.get("modulus", 0.0)
     if (strong or told > 0.0) and not true > 0.0:
         return "the costs are not strongly convex"
     if told > true * (1.0 + 1e-12):
@@ -100,9 +100,9 @@ def constants_from(state: object) -> Constants:
 # at all: rounds with a cost, and others in which a constraint is violated.
 
 
-def rounds_by_modulus(t: Scalar, modulus: Scalar | None, told: Scalar) -> Scalar:
-    """H_s / mu of the next round, where it is t so far: `modulus` is that of its cost where it is not as `told`."""
-    if modulus is None:
+def rounds_by_modulus(t: Scalar, modulus: Scalar | None, told: Scalar | None) -> Scalar:
+    """H_s / mu of the next round, where it is t so far: `modulus` is that of its cost where it is not as `told`; rounds where none was."""
+    if modulus is None or told is None:
         return t + 1.0
     share = modulus / told
     return where(t > 0.0, t + share, maximum(share, 1.0))
@@ -148,6 +148,11 @@ def at_least(constants: Constants, behind: Scalar) -> Scalar:
     return behind if known is None else np.minimum(behind, np.maximum(-np.asarray(known), 0.0))
 
 
+def weight_of(V: Scalar | None, constants: Constants) -> Scalar | None:
+    """The policy's weight of the cost, or the one that the game has found where it was not told; None while that is not known."""
+    return constants.get("V") if V is None else flat(V)
+
+
 def require_single_run(policy: str, x1: Array) -> None:
     """Refuse to start several runs: the policy plays one at a time."""
     if x1.ndim > 1:
@@ -173,7 +178,7 @@ def flat(value: ArrayLike) -> Scalar:
 def switch(name: str, value: object) -> float:
     """A switch as the factor 1.0 or 0.0."""
     if not (isinstance(value, (bool, np.bool_, int, float)) and value in (0, 1)):
-        raise InputError(f"{name} must be true or false, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be true or false", value)
     return float(value)
 
 
@@ -196,7 +201,7 @@ def fraction(name: str, value: object) -> Scalar:
     """A number above 0 and below 1, or one for each run."""
     result = validate.setting(name, value)
     if np.any(np.asarray(result) >= 1.0):
-        raise InputError(f"{name} must be below 1, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be below 1", value)
     return result
 
 

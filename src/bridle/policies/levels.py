@@ -48,7 +48,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridle import validate
-from bridle.core import InputError
 from bridle.ops import Array, Flag, Scalar, maximum, scalar, vector, where
 
 FINEST = 10**6
@@ -174,7 +173,7 @@ def fraction(share: float) -> Fraction:
     """
     value = validate.number("at_most", share)
     if not 1.0 / FINEST <= value <= 1.0 - 1.0 / FINEST:
-        raise InputError(f"at_most must be a share of rounds between {1.0 / FINEST:g} and 1 - {1.0 / FINEST:g}, not {validate.show(share)}")
+        raise validate.refused(f"at_most must be a share of rounds between {1.0 / FINEST:g} and 1 - {1.0 / FINEST:g}", share)
     return Fraction(value).limit_denominator(FINEST)
 
 

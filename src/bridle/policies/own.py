@@ -190,7 +190,7 @@ def _entries(path: str, text: bytes, package: str | None, chosen: str | None) ->
         if there is not None and there is not item:
             raise InputError(f"{path}: a policy called {item.name!r} is registered already: give yours another name")
         if not callable(item.factory):
-            raise InputError(f"{path}: the factory of policy {item.name} must be a function, not {validate.show(item.factory)}")
+            raise validate.refused(f"{path}: the factory of policy {item.name} must be a function", item.factory)
     return own
 
 

@@ -68,21 +68,10 @@ class SumOfHinges(NamedTuple):
         return np.array([hinges(self.domain, p, A, b, w[0] if joint else w, float(s[0]), joint) for p, A, b, w, s in each])
 
 
-class FunctionHinge(NamedTuple):
-    """The constraints as the functions they are, from the round itself; it runs on the Python engine only."""
+class FunctionHinge(SumOfHinges):
+    """The constraints as the functions they are, from the round itself."""
 
-    domain: Domain
-
-    @property
-    def compiled(self) -> bool:
-        """No: it calls solvers and the functions."""
-        return False
-
-    def step(self, feedback: Feedback, v: Array, c: Scalar, alpha: Scalar) -> Array:
-        return self._solve(feedback, v, c, alpha, True)
-
-    def sum(self, feedback: Feedback, v: Array, c: Array, alpha: Scalar) -> Array:
-        return self._solve(feedback, v, c, alpha, False)
+    __slots__ = ()
 
     def values(self, feedback: Feedback, x: Array) -> Array:
         return np.array([float(g.value(x)) for g in constraint_functions(feedback)])

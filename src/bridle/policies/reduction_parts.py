@@ -39,7 +39,7 @@ def learner_or_step(
         raise InputError(f"{'samples' if seed is None else 'seed'} is for learner='ftpl' only, not for {validate.show(learner)}")
     if not isinstance(learner, str):
         if not hasattr(learner, "step"):
-            raise InputError(f"learner must be a name or have a method `step`, not {validate.show(learner)}")
+            raise validate.refused("learner must be a name or have a method `step`", learner)
         if isinstance(learner, NewtonStep):
             raise InputError(NOT_EXP_CONCAVE)
         if not same(getattr(learner, "domain", domain), domain):
@@ -92,7 +92,7 @@ def potential_for(potential: str | Potential, lam: Scalar | None, exponent: Sett
     """The potential, and the V that goes with it for convex costs."""
     if not isinstance(potential, str):
         if not hasattr(potential, "slope"):
-            raise InputError(f"potential must be a name or have a method `slope`, not {validate.show(potential)}")
+            raise validate.refused("potential must be a name or have a method `slope`", potential)
         return potential, 1.0
     if potential == "exponential":
         if lam is None:

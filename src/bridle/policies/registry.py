@@ -324,7 +324,7 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
     """
     item = entry(name)
     if not (hasattr(domain, "project") and hasattr(domain, "diameter")):
-        raise InputError(f"domain must be a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
+        raise validate.refused("domain must be a domain such as bridle.Ball(dim=2)", domain)
     by_name = {p.name: p for p in parameters(name)}
     through = round_map(domain, **{key: settings.pop(key) for key in Through.__annotations__ if key in settings and key not in by_name})
     own = isinstance(through, RuleMixture) and item.mixed is not None
@@ -342,6 +342,8 @@ def policy(name: str, domain: Domain, **settings: object) -> Configured:
         for key, value in settings.items()
         if value is not None
     }
+    if "constraints" in canonical and name in _OF_THE_LIBRARY:
+        canonical["constraints"] = validate.whole("constraints", canonical["constraints"])
     lengths = {key: len(value) for key, value in canonical.items() if isinstance(value, np.ndarray)}
     for key in lengths:
         if key == "learner" or isinstance(by_name[key].default, str):
@@ -373,7 +375,7 @@ def _canonical(name: str, value: object) -> object:
         if swept.ndim == 0:
             return float(swept)
         if swept.ndim != 1 or swept.size == 0:
-            raise InputError(f"{name} must be a number, or a list of one number per run, not {validate.show(value)}")
+            raise validate.refused(f"{name} must be a number, or a list of one number per run", value)
         return swept[:, None]
     return value.item() if isinstance(value, np.generic) and value.dtype.kind in "fiubU" else value
 
@@ -382,7 +384,7 @@ def _one_value(name: str, value: object) -> object:
     """A number, or a list of numbers that is one value, as a tuple."""
     numbers = validate.array(name, value)
     if numbers.ndim > 1 or numbers.size == 0:
-        raise InputError(f"{name} must be a number or a list of numbers, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be a number or a list of numbers", value)
     return float(numbers) if numbers.ndim == 0 else tuple(numbers.tolist())
 
 

@@ -174,7 +174,7 @@ class RuleMixture:
                 if answer is not None:
                     said = validate.floats(self._name(i), answer, "an action, or None")
                     if said.shape != (d,) and not (d == 1 and said.size == 1):
-                        raise InputError(f"{self._name(i)} must propose an action of shape {(d,)}, not {validate.show(answer)}")
+                        raise validate.refused(f"{self._name(i)} must propose an action of shape {(d,)}", answer)
                     R[i] = said.reshape(d)
         asleep = np.isnan(R)
         if not asleep.any():
@@ -375,7 +375,7 @@ def _named_rules(rules: object, domain: Domain) -> tuple[tuple[str, ...], dict[i
             names.append(rule)
             continue
         if not is_policy(rule) and not callable(rule):
-            raise InputError(f"rules must be a whole number or a list of names, functions and policies, not {validate.show(rules)}")
+            raise validate.refused("rules must be a whole number or a list of names, functions and policies", rules)
         own = getattr(rule, "domain", None)
         if is_policy(rule) and (getattr(rule, "through", None) is not None or getattr(rule, "runs", None) is not None):
             raise InputError(
@@ -387,5 +387,5 @@ def _named_rules(rules: object, domain: Domain) -> tuple[tuple[str, ...], dict[i
         names.append(f"{name} {i}" if name in names or name == "<lambda>" else name)
         asked[i] = rule
     if not names or len(set(names)) < len(names):
-        raise InputError(f"rules must have names that differ, at least one, not {validate.show(rules)}")
+        raise validate.refused("rules must have names that differ, at least one", rules)
     return tuple(names), asked

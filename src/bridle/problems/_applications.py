@@ -132,7 +132,7 @@ def portfolio(
     limit = multiple * market.even
     # Predicted variance is convex and nowhere negative: it is largest in a single asset, and g is nowhere below -limit.
     F = max(float((market.alone - limit).max()), float(limit.max()))
-    constants = constants_of(domain, lipschitz=market.lipschitz, bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True)
+    constants = constants_of(domain, lipschitz=market.lipschitz, bound=F, affine=False)
     constants["exp_concavity"] = 1.0  # exp(-f) is the growth of the day, which is linear
     if multiple >= 1.0:
         constants |= {"feasible": domain.center(), "slater": (multiple - 1.0) * float(market.even.min()) or None}
@@ -179,7 +179,7 @@ def capacity(
     steepest = np.maximum(abs(1.0 - alpha * demand), abs(1.0 + alpha * (top - demand)))
     G = max(1.0, float(np.linalg.norm(steepest, axis=1).max()))
     F = max(float(demand.max()), float((top - demand).max()))
-    constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=d, time_varying=True)
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=d)
     margin = float((top - demand.max(axis=0)).min())
     constants |= {"safe": top, "feasible": top if margin >= 0.0 else None, "slater": margin if margin > 0.0 else None}
     problem = _recorded(f"capacity on {data}", domain, Round(cost, (unmet,)), constants, horizon, seed)
@@ -217,9 +217,7 @@ def ad_pacing(horizon: int, seed: int = 0, dim: int = 8, budget: float = 0.5) ->
     domain = domains.Box(np.zeros(d), np.ones(d))
     # No weight is above `most`, whatever chance brings: its length bounds both slopes, and bids within budget then are so always.
     F = max(allowed, 0.5 * float(most.sum()) - allowed)
-    constants = constants_of(
-        domain, lipschitz=float(np.linalg.norm(most)), bound=F, modulus=0.0, constraints=1, affine=False, time_varying=True
-    )
+    constants = constants_of(domain, lipschitz=float(np.linalg.norm(most)), bound=F, affine=False)
     constants |= {"feasible": np.full(d, min(1.0, np.sqrt(2.0 * allowed / most.sum()))), "slater": allowed, "safe": np.zeros(d)}
     return Problem(domain, ComputedRounds(Auctions(float(seed), rate, peak, allowed)), constants)
 
@@ -252,8 +250,7 @@ def fair_classifier(horizon: int, seed: int = 0, lookback: int = 1000, tolerance
     domain = domains.Ball(d, radius=R)
     size, slope = np.linalg.norm(cost.a, axis=1), float(np.linalg.norm(c, axis=1).max())
     G = max(float((size / (1.0 + np.exp(-R * size))).max()), slope)  # the loss is steepest where the score is as wrong as the ball allows
-    constants = constants_of(domain, lipschitz=G, bound=R * slope + tau, modulus=0.0, constraints=2, time_varying=True)
-    constants |= {"feasible": domain.center(), "slater": tau}
+    constants = constants_of(domain, lipschitz=G, bound=R * slope + tau, constraints=2, feasible=domain.center(), slater=tau)
     apart = AffineRows(np.stack([c, -c], axis=1), np.full((T, 2), -tau))
     return _recorded("fair-classifier", domain, Round(cost, (apart,)), constants, horizon, seed)
 
@@ -289,7 +286,7 @@ def _own_demand(path: str, installed: float | Sequence[float] | None) -> tuple[A
         given = validate.array("installed", installed).reshape(-1)
         if len(given) not in (1, used.shape[1]) or not (given > 0.0).all():
             one = f"one number above 0, or one for each of the {used.shape[1]} columns of {table.path}"
-            raise InputError(f"installed must be {one}, not {validate.show(installed)}")
+            raise validate.refused(f"installed must be {one}", installed)
         top = np.broadcast_to(given, used.shape[1])
     return used / np.where(top > 0.0, top, 1.0), np.ones(used.shape[1])
 

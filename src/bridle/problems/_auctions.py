@@ -10,7 +10,6 @@ A bid of b wins where the others' highest bid is at most b. The winner pays that
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +23,7 @@ from bridle.problems.base import Problem, constants_of
 from bridle.problems.own_tables import OwnTable, is_own_file, read_table
 from bridle.problems.recorded import recorded_problem
 from bridle.problems.registry import registered
+from bridle.storage import StrPath
 
 KINDS = ("second", "first")
 """What the winner pays: the others' highest bid, or his own."""
@@ -32,17 +32,9 @@ FINEST = 1e-4
 """In what part of the mean price money should be counted."""
 
 
-class Till(Protocol):
-    """A gate, as `bridle.Gate` is one."""
-
-    def allows(self, amount: float) -> bool: ...
-
-
 class Bidder(Protocol):
     """Who bids in recorded auctions, as `bridle.Pacer` does; its facts say of which kind they are."""
 
-    @property
-    def gate(self) -> Till: ...
     @property
     def price(self) -> float: ...
     @property
@@ -50,6 +42,7 @@ class Bidder(Protocol):
     @property
     def left(self) -> float: ...
 
+    def allows(self, amount: float) -> bool: ...
     def bid(self, value: float) -> float: ...
     def pay(self, amount: float = 0.0) -> None: ...
     def facts(self) -> dict[str, Any]: ...
@@ -100,7 +93,7 @@ class AuctionLog:
         object.__setattr__(self, "prices", prices)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], argument: str = "path") -> AuctionLog:
+    def read(cls, path: StrPath, argument: str = "path") -> AuctionLog:
         """The record in a file, .csv or .npz, with columns `value` and `price`; a column `time`, if there is one, must not go back."""
         table = read_table(argument, path)
         values, prices = table.need(argument, ("value", "price"))
@@ -146,7 +139,7 @@ class AuctionLog:
         for t, (worth, others) in enumerate(zip(self.values.tolist(), self.prices.tolist(), strict=True)):
             bid = pacer.bid(worth)
             price = bid if first else others
-            if others <= bid and bid > 0.0 and pacer.gate.allows(price):
+            if others <= bid and bid > 0.0 and pacer.allows(price):
                 won, value = won + 1, value + worth
                 pacer.pay(price)
             else:
@@ -192,7 +185,7 @@ def auctions(
         Unit: multipliers.
     """
     if data is None or not is_own_file(data):
-        raise InputError(f"data must be a file of recorded auctions, .csv or .npz, with columns value and price, not {validate.show(data)}")
+        raise validate.refused("data must be a file of recorded auctions, .csv or .npz, with columns value and price", data)
     log = AuctionLog.read(data, "data")
     validate.one_of("auction", auction, KINDS)
     part = validate.positive("share", share)
@@ -208,9 +201,8 @@ def auctions(
     steepest = max(float(np.linalg.norm(rows, axis=1).max()) for rows in (gained, paid))
     nothing = np.eye(bids.shape[1])[0]
     constants = constants_of(
-        domain, lipschitz=steepest, bound=max(rate, float(paid.max()) - rate), modulus=0.0, constraints=1, time_varying=True
+        domain, lipschitz=steepest, bound=max(rate, float(paid.max()) - rate), feasible=nothing, slater=rate, safe=nothing
     )
-    constants |= {"feasible": nothing, "slater": rate, "safe": nothing}
     return recorded_problem(f"auctions on {data}", domain, stream, constants, horizon, seed)
 
 

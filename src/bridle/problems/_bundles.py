@@ -116,8 +116,7 @@ def bundle_auctions(
     domain, nothing = domains.Box(0.0, 1.0, dim=n * each), np.zeros(n * each)
     G = max((1.0 + off) * float(np.linalg.norm(value)), float(np.linalg.norm(A, axis=1).max()))
     F = max(1.0, float(A.sum(axis=1).max()) - 1.0)
-    known = constants_of(domain, lipschitz=G, bound=F, modulus=0.0, constraints=k, time_varying=True)
-    known |= {"feasible": nothing, "slater": 1.0, "safe": nothing}
+    known = constants_of(domain, lipschitz=G, bound=F, constraints=k, feasible=nothing, slater=1.0, safe=nothing)
     proposals = Proposals(float(seed), value, A, off, float(k))
     if off == 0.0 and proposals.length <= horizon:  # then the values are the same in every round, and every limit has answered
         best = backends.linear_program(-value, A, np.ones(len(A)), (0.0, 1.0))

@@ -90,7 +90,7 @@ def with_hints(problem: Problem, truth: float = 1.0, error: float = 0.0) -> Prob
     True
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"problem must be a Problem, such as bridle.problem('halfspaces', horizon=100), not {validate.show(problem)}")
+        raise validate.refused("problem must be a Problem, such as bridle.problem('halfspaces', horizon=100)", problem)
     if hasattr(problem.adversary, "replay") or getattr(problem.adversary, "foretold", False):
         raise InputError("problem must be one whose rounds are drawn: those of this one are recorded, or known before the decision")
     scale, noise = validate.number("truth", truth), validate.nonnegative("error", error)

@@ -218,9 +218,13 @@ def violation_seeking(
     drift, point = instance.random_directions(rng, 1, domain.dim)[0], instance.random_action(rng, domain)
     margin = validate.nonnegative("slater", slater)
     constants = constants_of(
-        domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=instance.reach(domain, point) + margin, modulus=alpha
+        domain,
+        lipschitz=max(1.0, alpha * domain.diameter()),
+        bound=instance.reach(domain, point) + margin,
+        modulus=alpha,
+        feasible=point,
+        slater=margin,
     )
-    constants |= {"feasible": point, "slater": margin, "constraints": 1, "time_varying": True}
     return Problem(domain, ViolationSeeking(domain, point, drift, alpha, margin), constants)
 
 
@@ -252,9 +256,7 @@ def regret_seeking(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 
     middle, trifle = domain.center(), 1e-9 * float(domain.diameter())
     a, b = instance.quarter_cut(domain, instance.random_directions(rng, 1, domain.dim)[0])
     G = 1.0 + alpha * instance.reach(domain, middle)
-    constants = constants_of(
-        domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False
-    )
+    constants = constants_of(domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, time_varying=False)
     constants |= {"feasible": middle, "slater": b - float(domain.linear_min(a))}
     if isinstance(domain, BallSet) and alpha == 0.0:
         # The ball of this radius around the centre is feasible, and the slopes, at right angles, add up to one of length sqrt(T).
@@ -298,8 +300,7 @@ def alternating(
     far, near = domain.linear_argmin(-direction), domain.linear_argmin(direction)
     G = max(1.0, alpha * max(instance.reach(domain, far), instance.reach(domain, near)))
     F = instance.largest_gap(domain, a, float(a @ point)) + margin
-    constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, constraints=1, time_varying=True)
-    constants |= {"feasible": point, "slater": margin}
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=alpha, feasible=point, slater=margin)
     if alpha == 0.0 and horizon % (2 * turn) == 0:  # what the costs of one side take, those of the other give back
         constants |= {"optimum": point, "optimal_cost": 0.0}
     pull = direction if alpha == 0.0 else 0.0 * direction
@@ -333,7 +334,7 @@ def late_constraint(horizon: int, seed: int = 0, dim: int = 10, modulus: float =
     low, high = float(domain.linear_min(a)), -float(domain.linear_min(-a))
     b = low + 0.25 * (high - low)
     cost, best, G = instance.best_across(domain, direction, alpha, a, b)
-    constants = constants_of(domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best)), "slater": b - low}
     return Problem(domain, LateConstraint(cost, a, -b, b - low, float(horizon // 2)), constants)
 
@@ -365,9 +366,8 @@ def scales(horizon: int, seed: int = 0, dim: int = 10, slater: float = 0.1, adap
     drift, point = instance.random_directions(rng, 1, domain.dim)[0], instance.random_action(rng, domain)
     margin, reached = validate.nonnegative("slater", slater), instance.reach(domain, point)
     if adaptive not in (0, 1):
-        raise InputError(f"adaptive must be 0 or 1, not {validate.show(adaptive)}")
-    constants = constants_of(domain, lipschitz=1.0, bound=reached + margin, modulus=0.0, constraints=1, time_varying=True)
-    constants |= {"feasible": point, "slater": margin * 10.0**-DECADES}
+        raise validate.refused("adaptive must be 0 or 1", adaptive)
+    constants = constants_of(domain, lipschitz=1.0, bound=reached + margin, feasible=point, slater=margin * 10.0**-DECADES)
     if adaptive:
         return Problem(domain, AdaptiveScales(point, drift, margin, float(DECADES), reached), constants)
     return Problem(domain, StreamOpponent(RandomScales(point, drift, margin, float(DECADES))), constants)

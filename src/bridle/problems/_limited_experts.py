@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import domains, validate
-from bridle.core import InputError, Round
+from bridle.core import Round
 from bridle.functions import AffineFunction
 from bridle.ops import Array, Scalar, along, floor, scalar, where
 from bridle.problems.base import Problem, adaptive, constants_of, oblivious
@@ -115,9 +115,9 @@ def experts(horizon: int, seed: int = 0, dim: int = 100, share: float = 0.1, ada
     """
     N, part = validate.whole("dim", dim, 2), validate.number("share", share)
     if not 0.0 < part < 1.0:
-        raise InputError(f"share must be above 0 and below 1, not {validate.show(share)}")
+        raise validate.refused("share must be above 0 and below 1", share)
     if adaptive not in (0, 1):
-        raise InputError(f"adaptive must be 0 or 1, not {validate.show(adaptive)}")
+        raise validate.refused("adaptive must be 0 or 1", adaptive)
     rng, domain = np.random.default_rng([seed, 1]), domains.Simplex(N)
     careful = rng.permutation(N) < min(max(round(part * N), 1), N - 1)
     means = np.where(careful, rng.uniform(0.5, 0.8, N), rng.uniform(0.2, 0.5, N))
@@ -125,10 +125,7 @@ def experts(horizon: int, seed: int = 0, dim: int = 100, share: float = 0.1, ada
     means[best] = 0.5
     rates = np.where(careful, 0.0, 10.0 ** -rng.uniform(0.0, RAREST, N))
     most = np.where(careful, 0.0, 1.0)
-    constants = constants_of(
-        domain, lipschitz=float(max(np.linalg.norm(means + NOISE), np.linalg.norm(most))), bound=1.0, modulus=0.0, constraints=1,
-        time_varying=True,
-    )  # fmt: skip
+    constants = constants_of(domain, lipschitz=float(max(np.linalg.norm(means + NOISE), np.linalg.norm(most))), bound=1.0)
     spread = float(max(means.max() - means.min() + 2.0 * NOISE, 1.0))
     constants |= {"feasible": np.eye(N)[best], "slater": 0.0, "spread": spread, "below": 0.0}
     if horizon % 2 == 0:

@@ -167,7 +167,7 @@ def pricing(
     F = max(share, busy * float((most + S.sum(axis=1) - bottom).max()) - share)
     domain = domains.Box(low, high)
     modulus = quiet * float(np.linalg.eigvalsh(curvature(w, S))[0])
-    constants = constants_of(domain, lipschitz=G, bound=F, modulus=modulus, constraints=d, time_varying=True)
+    constants = constants_of(domain, lipschitz=G, bound=F, modulus=modulus, constraints=d)
     margin = share - busy * float((most + S @ (1.0 - high)).max())  # on the busiest day at the highest prices
     if margin >= 0.0:
         constants |= {"feasible": high, "slater": margin or None}
@@ -301,7 +301,7 @@ def recommendation(
     low, high = 1.0 - PRESENT - WANDER, 1.0 + PRESENT + WANDER  # of attention
     G = max((1.0 + NEWS) * (1.0 + SWING) * float(np.linalg.norm(rate)), high * limits.steepest)
     count = 2 * len(limits.members)
-    constants = constants_of(domain, lipschitz=G, bound=high * limits.largest, modulus=0.0, constraints=count, time_varying=True)
+    constants = constants_of(domain, lipschitz=G, bound=high * limits.largest, constraints=count)
     margin = limits.margin(low, high)
     if margin >= 0.0:
         constants |= {"feasible": domain.center(), "slater": margin or None}
@@ -314,7 +314,7 @@ def _films(horizon: int, seed: int, limits: Exposure) -> Problem:
     A = np.asarray(rounds.constraints[0].grad(domain.center()))
     G = max(float(np.linalg.norm(rounds.cost.grad(domain.center()), axis=-1).max()), float(np.linalg.norm(A, axis=-1).max()))
     # A linear function on the simplex is largest, and smallest, at a corner: an entry of its row.
-    constants = constants_of(domain, lipschitz=G, bound=float(abs(A).max()), modulus=0.0, constraints=A.shape[1], time_varying=True)
+    constants = constants_of(domain, lipschitz=G, bound=float(abs(A).max()), constraints=A.shape[1])
     return recorded_problem("recommendation on ratings", domain, rounds, constants, horizon, seed)
 
 

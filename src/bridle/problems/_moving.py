@@ -200,7 +200,7 @@ def _known(world: MovingWorld, horizon: int, **more: Unpack[Constants]) -> Probl
     """The problem, with its constants: anchors and targets lie in the domain, normals are at most 1 long."""
     domain, alpha = world.domain, float(world.modulus)
     best = best_of_each_round(lambda: rounds_of(world, horizon), domain)
-    constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=domain.diameter(), modulus=alpha, constraints=1)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=domain.diameter(), modulus=alpha)
     return Problem(domain, world, constants | {"path": best.length, "path_cost": best.cost, "benchmark": domain.center()} | more)
 
 

@@ -111,7 +111,7 @@ def navigation(horizon: int, seed: int = 0, waypoints: int = 6, constraints: int
     modulus = float((n + 1) * 2.0 * (1.0 - np.cos(np.pi / (n + 1))))
     domain = domains.Box(low, high)
     G = max(1.0, float(np.linalg.norm(steepest)))
-    known = constants_of(domain, lipschitz=G, bound=_farthest(route, side, margin), modulus=modulus, constraints=k, time_varying=True)
+    known = constants_of(domain, lipschitz=G, bound=_farthest(route, side, margin), modulus=modulus, constraints=k)
     known |= {"feasible": route.reshape(-1), "slater": margin or None}
     laps = Laps(float(seed), P, a, route, side, blows, margin, float(k))
     return Problem(domain, ComputedRounds(laps), known)

@@ -249,11 +249,11 @@ def lower_bound(horizon: int, seed: int = 0, dim: int | None = None, modulus: fl
     if dim not in (None, horizon):
         raise InputError(f"dim of problem lower-bound is its horizon, {horizon}, not {dim}")
     if modulus != 0.0:
-        raise InputError(f"modulus of problem lower-bound is 0 (its costs are absolute values), not {validate.show(modulus)}")
+        raise validate.refused("modulus of problem lower-bound is 0 (its costs are absolute values)", modulus)
     side = 1.0 / np.sqrt(horizon)
     domain = domains.Box(np.zeros(horizon), np.full(horizon, side))
     # Each constraint is x_t <= side/4 or x_t >= 3 side/4, so |g| is at most 3 side/4; the targets together are a feasible action of cost 0.
-    constants = constants_of(domain, lipschitz=1.0, bound=0.75 * side, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=0.75 * side)
     targets = _targets(seed, side, horizon)
     constants |= {"rounds": horizon, "feasible": targets, "optimum": targets, "optimal_cost": 0.0}
     return Problem(domain, CoinPerCoordinate(0.25 * side, 0.75 * side), constants)
@@ -287,9 +287,7 @@ def minimax(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, fa
     pull = costs.mean(axis=0)
     a, b = instance.quarter_cut(domain, -(pull if pull.any() else costs[0]))  # in one dimension the costs may cancel
     G = 1.0 + alpha * domain.diameter()  # the quadratic is centred in the domain
-    constants = constants_of(
-        domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False
-    )
+    constants = constants_of(domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, time_varying=False)
     constants |= {"feasible": domain.center(), "slater": b - float(domain.linear_min(a))}
     return Problem(domain, Minimax(costs, alpha, domain.center(), a, -b), constants)
 
@@ -319,9 +317,7 @@ def fixed(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, doma
     direction, aside = instance.random_directions(rng, 2, domain.dim)
     a, b = instance.quarter_cut(domain, direction + 0.5 * aside)
     cost, best, G = instance.best_across(domain, direction, alpha, a, b)
-    constants = constants_of(
-        domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, constraints=1, time_varying=False
-    )
+    constants = constants_of(domain, lipschitz=G, bound=instance.largest_gap(domain, a, b), modulus=alpha, time_varying=False)
     constants |= {"feasible": best, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     constants["slater"] = b - float(domain.linear_min(a))
     return Problem(domain, Fixed(Round(cost, (AffineFunction(a, -b),))), constants)
@@ -368,8 +364,9 @@ def halfspaces(
     G = max(1.0, alpha * domain.diameter())
     # Unit normals, and levels at a point of the domain between -2 margin and -margin: |g(x)| <= |x - point| + 2 margin.
     margin = validate.nonnegative("slater", slater)
-    constants = constants_of(domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k)
-    constants |= {"feasible": point, "slater": margin, "time_varying": True}
+    constants = constants_of(
+        domain, lipschitz=G, bound=domain.diameter() + 2.0 * margin, modulus=alpha, constraints=k, feasible=point, slater=margin
+    )
     return Problem(domain, RandomHalfspaces(domain, point, drift, alpha, margin, np.ones(k)), constants)
 
 

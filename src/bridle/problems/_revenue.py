@@ -74,8 +74,7 @@ def constants(domain: BoxSet, fare: Array, uses: Array, most: Array) -> Constant
     G = max(float(np.linalg.norm(fare * most)), float(np.linalg.norm(uses * most, axis=1).max()))
     F = max(1.0, float((uses @ most).max()) - 1.0)
     nobody = np.zeros(domain.dim)
-    known = constants_of(domain, lipschitz=G, bound=F, modulus=0.0, constraints=len(uses), time_varying=True)
-    return known | {"feasible": nobody, "slater": 1.0, "safe": nobody}
+    return constants_of(domain, lipschitz=G, bound=F, constraints=len(uses), feasible=nobody, slater=1.0, safe=nobody)
 
 
 def flights(spokes: int) -> Array:

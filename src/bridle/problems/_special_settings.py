@@ -201,7 +201,6 @@ def game(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0, famil
         lipschitz=1.0 + alpha * instance.reach(domain, domain.center()),
         bound=float(abs(usage - limit).max()),
         modulus=alpha,
-        constraints=1,
         time_varying=m > 1,
     )
     constants |= {"feasible": point, "slater": margin}
@@ -238,8 +237,16 @@ def fixed_constraints(
     cuts = [instance.quarter_cut(domain, drift + 0.7 * aside) for aside in asides]
     A, b = np.array([a for a, _ in cuts]), np.array([level for _, level in cuts])
     F = max(instance.largest_gap(domain, a, level) for a, level in cuts)
-    constants = constants_of(domain, lipschitz=max(1.0, alpha * domain.diameter()), bound=F, modulus=alpha, constraints=len(A))
-    constants |= {"feasible": domain.center(), "slater": float((b - A @ domain.center()).min()), "time_varying": False}
+    constants = constants_of(
+        domain,
+        lipschitz=max(1.0, alpha * domain.diameter()),
+        bound=F,
+        modulus=alpha,
+        constraints=len(A),
+        feasible=domain.center(),
+        slater=float((b - A @ domain.center()).min()),
+        time_varying=False,
+    )
     return Problem(domain, StreamOpponent(FixedConstraints(domain, drift, alpha, A, -b)), constants)
 
 
@@ -309,7 +316,7 @@ def p_constrained(
     """
     share = validate.nonnegative("P_T", P_T) / horizon
     if share >= 1.0:
-        raise InputError(f"P_T must be below the horizon, {horizon}, not {validate.show(P_T)}")
+        raise validate.refused(f"P_T must be below the horizon, {horizon}", P_T)
     pairs, point = _pairs(seed, dim, modulus, domain)
     # The tilt is share * F, and F is what the halfspaces reach without it plus the tilt.
     F = _across(pairs, point) / (1.0 - share)
@@ -349,11 +356,11 @@ def multi_task(horizon: int, seed: int = 0, dim: int = 10, modulus: float = 0.0,
     if q > 0.0 and k < 2:
         raise InputError(f"constraints must be 2 or above for tasks to conflict, not {k}")
     if q > MARGIN + SCORE:
-        raise InputError(f"conflict must be at most {MARGIN + SCORE:g}, not {validate.show(conflict)}")
+        raise validate.refused(f"conflict must be at most {MARGIN + SCORE:g}", conflict)
     weights, *looks = instance.random_directions(rng, 1 + k, domain.dim)
     # Scores on unit examples are between -1 and 1. With a conflict, what the first and the last task ask for sums to 2 conflict at every x.
     F = 1.0 + max(MARGIN, abs(MARGIN - 2.0 * q) if q > 0.0 else 0.0)
-    constants = constants_of(domain, lipschitz=max(1.0, alpha), bound=F, modulus=alpha, constraints=k, time_varying=True)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha), bound=F, modulus=alpha, constraints=k)
     if q == 0.0:
         constants |= {"feasible": weights, "slater": SCORE - MARGIN}
         constants |= {"optimum": weights, "optimal_cost": 0.0} if alpha == 0.0 else {}
@@ -390,9 +397,7 @@ def nested_bodies(
     rng, domain, _ = instance.begin(seed, dim, 0.0, domain)
     point = instance.random_action(rng, domain)
     margin, room = validate.nonnegative("slater", slater), 0.25 * float(domain.diameter())
-    constants = constants_of(
-        domain, lipschitz=1.0, bound=instance.reach(domain, point) + margin + room, modulus=0.0, constraints=1, time_varying=True
-    )
+    constants = constants_of(domain, lipschitz=1.0, bound=instance.reach(domain, point) + margin + room)
     constants |= {"feasible": point, "slater": margin, "optimum": point, "optimal_cost": 0.0}
     made = Problem(domain, NestedBodies(point, room, margin), constants)
     return made if switching is None else with_switching(made, switching)
@@ -413,7 +418,7 @@ def _across(pairs: OpposedPairs, point: Array) -> float:
 
 def _pair_constants(pairs: OpposedPairs, F: float) -> Constants:
     G, alpha = max(1.0, float(pairs.modulus) * pairs.domain.diameter()), float(pairs.modulus)
-    return constants_of(pairs.domain, lipschitz=G, bound=F, modulus=alpha, constraints=2, time_varying=True)
+    return constants_of(pairs.domain, lipschitz=G, bound=F, modulus=alpha, constraints=2)
 
 
 def _closest(point: Array, feasible: bool) -> Constants:

@@ -269,7 +269,7 @@ def uphill(horizon: int, seed: int = 0, modulus: float = 0.25) -> Problem:
     domain = domains.Box(1.0, WIDTH, dim=1)
     zero, best = np.zeros(1), np.array([limit])
     cost = RoundQuadratic(alpha, zero, zero, 0.0)
-    constants = constants_of(domain, lipschitz=max(1.0, alpha * WIDTH), bound=limit, modulus=alpha, constraints=1, time_varying=False)
+    constants = constants_of(domain, lipschitz=max(1.0, alpha * WIDTH), bound=limit, modulus=alpha, time_varying=False)
     constants |= {"feasible": best, "slater": limit, "optimum": best, "optimal_cost": horizon * float(cost.value(best))}
     return Problem(domain, Fixed(Round(cost, (AffineFunction(-np.ones(1), limit),))), constants)
 
@@ -295,7 +295,7 @@ def noisy(horizon: int, seed: int = 0, dim: int = 10, noise: float = 1.0) -> Pro
     domain, point, along = _ball(dim)
     error = validate.positive("noise", noise)
     adversary = StreamOpponent(NoisyHalfspace(-along, along, AWAY, error))
-    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + error, modulus=0.0, constraints=1, time_varying=True)
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + error)
     worst = max(float(block.constraints[0].b.max()) for block in deal_blocks(adversary, seed, horizon, domain.dim))
     # The action farthest inside has g = -1 + worst in its worst round: feasible while that was not drawn yet.
     constants |= {"feasible": -along, "slater": 1.0 - worst} if worst <= 1.0 else {"feasible": None, "benchmark": point}
@@ -323,9 +323,7 @@ def tangent(horizon: int, seed: int = 0, dim: int = 10, noise: float = 0.5) -> P
     domain, point, along = _ball(dim)
     error, most = validate.nonnegative("noise", noise), 1.0 + AWAY
     adversary = StreamOpponent(TangentBall(-along, point, error))
-    constants = constants_of(
-        domain, lipschitz=most, bound=0.5 * most**2 + error, modulus=0.0, constraints=1, affine=False, time_varying=error > 0.0
-    )
+    constants = constants_of(domain, lipschitz=most, bound=0.5 * most**2 + error, affine=False, time_varying=error > 0.0)
     constants |= {"feasible": None, "benchmark": point} if error > 0.0 else {"feasible": point, "slater": 0.0, "optimum": point}
     if error == 0.0:
         constants["optimal_cost"] = AWAY * horizon
@@ -355,8 +353,7 @@ def contradiction(horizon: int, seed: int = 0, dim: int = 10, level: float = 0.2
     domain, point, along = _ball(dim)
     h = validate.positive("level", level)
     before = Scattered(point, -along, 1.0, SLACK, MOST)
-    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + max(MOST, h), modulus=0.0, constraints=1, time_varying=True)
-    constants |= {"feasible": None, "benchmark": point}
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + max(MOST, h), feasible=None, benchmark=point)
     return Problem(domain, Contradiction(before, along, h, float(horizon // 2)), constants)
 
 
@@ -369,14 +366,12 @@ def _ball(dim: int) -> tuple[Domain, Array, Array]:
 
 def _scattered(dim: int, pull: float, side: float) -> Problem:
     domain, point, along = _ball(dim)
-    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, modulus=0.0, constraints=1, time_varying=True)
-    constants |= {"feasible": point, "slater": 0.0}
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY + MOST, feasible=point, slater=0.0)
     return Problem(domain, StreamOpponent(Scattered(point, pull * along, side, SLACK, MOST)), constants)
 
 
 def _tempting(dim: int, follows: float, period: int, start: int) -> Problem:
     domain, point, along = _ball(dim)
-    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY, modulus=0.0, constraints=1, time_varying=True)
-    constants |= {"feasible": point, "slater": 0.0}
+    constants = constants_of(domain, lipschitz=1.0, bound=1.0 + AWAY, feasible=point, slater=0.0)
     pull = -(1.0 - follows) * along
     return Problem(domain, Tempting(point, pull, follows, float(period), float(start), 1.0), constants)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack
 import numpy as np
 
 from bridle import showing, validate
-from bridle.core import Adversary, Constants, Domain, InputError, Round
+from bridle.core import Adversary, Constants, Domain, Round
 from bridle.ops import Array
 
 Measures: TypeAlias = Callable[[Round, Array, Array, Array], dict[str, float]]
@@ -123,7 +123,7 @@ def with_switching(problem: Problem, switching: float) -> Problem:
     True
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"problem must be a Problem, such as bridle.problem('halfspaces', horizon=100), not {validate.show(problem)}")
+        raise validate.refused("problem must be a Problem, such as bridle.problem('halfspaces', horizon=100)", problem)
     price = validate.nonnegative("switching", switching)
     constants: Constants = {**problem.constants, "switching": price}
     again = None if problem.factory is None else partial(_priced, problem.factory, price)
@@ -136,7 +136,9 @@ def _priced(make: Callable[..., Problem], price: float, **parameters: object) ->
 
 def constants_of(domain: Domain, **known: Unpack[Constants]) -> Constants:
     """The constants of a problem: what is usually so, unless `known` says otherwise."""
-    usual: Constants = {"diameter": domain.diameter(), "convex": True, "affine": True}
+    usual: Constants = {
+        "diameter": domain.diameter(), "convex": True, "affine": True, "modulus": 0.0, "constraints": 1, "time_varying": True,
+    }  # fmt: skip
     return usual | known
 
 

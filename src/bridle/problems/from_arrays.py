@@ -23,6 +23,7 @@ from bridle.problems.base import Problem
 from bridle.problems.instance import reach
 from bridle.problems.own_tables import read_arrays
 from bridle.problems.recorded import Recorded
+from bridle.records import Arrays
 from bridle.solvers import hindsight
 from bridle.solvers.block_stream import NoComparator
 
@@ -63,7 +64,7 @@ class Contents(NamedTuple):
     """What a file holds, by key."""
 
     text: dict[str, str]
-    arrays: dict[str, Array]
+    arrays: Arrays
 
 
 def factory(path: str) -> Callable[..., Problem]:
@@ -134,7 +135,7 @@ def _table(contents: Contents) -> tuple[Round, Domain, int]:
     return Round(cost[0], limits), _domain(contents, d), T
 
 
-def _functions(arrays: dict[str, Array], kind: str, T: int, d: int, k: int | None) -> tuple[Functions, ...]:
+def _functions(arrays: Arrays, kind: str, T: int, d: int, k: int | None) -> tuple[Functions, ...]:
     """The records of a sequence: one that holds all k functions where they are affine, else one for each."""
     each = () if k is None else (k,)
 

@@ -21,16 +21,17 @@ from bridle.policies import own
 from bridle.problems import from_arrays
 from bridle.problems.base import Problem
 from bridle.problems.dealing import first_round
+from bridle.storage import StrPath
 
 ENDINGS = (".py", ".npz")
 
 
-def is_file(name: object) -> TypeGuard[str | os.PathLike[str]]:
+def is_file(name: object) -> TypeGuard[StrPath]:
     """Whether a problem's name is that of a file."""
     return isinstance(name, (str, os.PathLike)) and os.fsdecode(name).endswith(ENDINGS)
 
 
-def factory(name: str | os.PathLike[str]) -> Callable[..., Problem]:
+def factory(name: StrPath) -> Callable[..., Problem]:
     """The factory of the problem in a file."""
     path = own.require(os.fsdecode(name))
     return from_arrays.factory(path) if path.endswith(".npz") else _python(path)
@@ -77,7 +78,7 @@ def _called(path: str, function: Callable[..., object]) -> Callable[..., Problem
         with own.blamed(path):
             result = function(**settings)
         if not isinstance(result, Problem):
-            raise InputError(f"{path}: the function problem() must return a bridle.Problem, not {validate.show(result)}")
+            raise validate.refused(f"{path}: the function problem() must return a bridle.Problem", result)
         return _checked(path, result)
 
     return make
@@ -86,7 +87,7 @@ def _called(path: str, function: Callable[..., object]) -> Callable[..., Problem
 def _checked(path: str, made: Problem) -> Problem:
     """The problem with what its parts say of themselves, or an InputError about what they lack."""
     if not isinstance(made.domain, Domain):
-        raise InputError(f"{path}: the problem's domain must be a domain such as bridle.Ball(dim=2), not {validate.show(made.domain)}")
+        raise validate.refused(f"{path}: the problem's domain must be a domain such as bridle.Ball(dim=2)", made.domain)
     for method in ("init", "answer"):
         if not hasattr(made.adversary, method):
             raise InputError(f"{path}: the problem's adversary must have a method `{method}`; {validate.show(made.adversary)} has none")

@@ -31,7 +31,7 @@ def begin(seed: int, dim: int, modulus: float, domain: str | Domain) -> tuple[np
         validate.one_of("domain", domain, shapes)
         domain = shapes[domain]()
     if not isinstance(domain, Domain):
-        raise InputError(f"domain must be a name or a domain such as bridle.Ball(dim=2), not {validate.show(domain)}")
+        raise validate.refused("domain must be a name or a domain such as bridle.Ball(dim=2)", domain)
     if domain.diameter() == 0.0:
         raise InputError(f"domain must hold more than one point; dim = {domain.dim} gives a single one")
     return np.random.default_rng([seed, 1]), domain, validate.nonnegative("modulus", modulus)

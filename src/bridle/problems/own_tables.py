@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from bridle import storage, validate
 from bridle.core import InputError
 from bridle.ops import Array
+from bridle.records import Arrays
+from bridle.storage import StrPath
 
 ENDINGS = (".csv", ".npz")
 
@@ -32,7 +34,7 @@ class OwnTable(NamedTuple):
     """
 
     path: str
-    columns: dict[str, Array]
+    columns: Arrays
     times: dict[str, list[str]]
     places: list[str]
 
@@ -55,7 +57,7 @@ def is_own_file(name: object) -> bool:
     return isinstance(name, (str, os.PathLike)) and os.fsdecode(name).lower().endswith(ENDINGS)
 
 
-def read_table(argument: str, path: str | os.PathLike[str]) -> OwnTable:
+def read_table(argument: str, path: StrPath) -> OwnTable:
     """The table in a file, which an argument of this name was given as."""
     shown = os.fsdecode(path)
     if not os.path.isfile(shown):
@@ -89,7 +91,7 @@ def _csv(argument: str, path: str) -> OwnTable:
     for line, row in lines[1:]:
         if len(row) != len(names):
             raise InputError(f"{argument}: {path}, line {line}: {len(row)} fields stand under {len(names)} names")
-    columns: dict[str, Array] = {}
+    columns: Arrays = {}
     times: dict[str, list[str]] = {}
     for i, name in enumerate(names):
         fields = [row[i].strip() for _, row in lines[1:]]
@@ -100,7 +102,7 @@ def _csv(argument: str, path: str) -> OwnTable:
         if not np.isfinite(values).all():
             at = int(np.argmin(np.isfinite(values)))
             where = f"{argument}: {path}, line {lines[1 + at][0]}"
-            raise InputError(f"{where}: {name} must be a finite number, not {validate.show(fields[at])}")
+            raise validate.refused(f"{where}: {name} must be a finite number", fields[at])
         columns[name] = values
     return OwnTable(path, columns, times, [f"line {line}" for line, _ in lines[1:]])
 
@@ -120,7 +122,7 @@ def _check_names(argument: str, path: str, names: list[str]) -> None:
         raise InputError(f"{argument}: {path} must name its columns in the first line, not begin with {validate.show(', '.join(names))}")
     for i, name in enumerate(names):
         if not name or name in names[:i]:
-            raise InputError(f"{argument}: {path}: column {i + 1} must have a name of its own, not {validate.show(name)}")
+            raise validate.refused(f"{argument}: {path}: column {i + 1} must have a name of its own", name)
 
 
 def read_arrays(shown: str, path: str, check: Callable[[str], object] = str) -> dict[str, NDArray[np.generic]]:
@@ -147,7 +149,7 @@ def read_arrays(shown: str, path: str, check: Callable[[str], object] = str) -> 
 def _npz(argument: str, path: str) -> OwnTable:
     arrays = read_arrays(f"{argument}: {path}", path)
     times = {name: [str(each) for each in np.ravel(arrays.pop(name))] for name in list(arrays) if name.lower() in TIMES}
-    columns: dict[str, Array] = {}
+    columns: Arrays = {}
     for name, array in arrays.items():
         columns[name] = validate.array(f"{argument}: {path}: {name}", array)
         if columns[name].ndim != 1:

@@ -188,12 +188,12 @@ def recorded_problem(name: str, domain: Domain, table: Round, constants: Constan
 def _numbers(rounds: object) -> Round:
     """The round with its numbers as arrays, if it is one and holds nothing else: a Python callable cannot be laid out as a table."""
     if not isinstance(rounds, Round):
-        raise InputError(f"rounds must be a Round or a sequence of them, not {validate.show(rounds)}")
+        raise validate.refused("rounds must be a Round or a sequence of them", rounds)
     for name, leaf in records.leaves(rounds).items():
         if not isinstance(leaf, (int, float, np.ndarray, np.generic)):
             raise InputError(f"rounds must hold numbers alone: {name} is a {type(leaf).__name__}")
     if not records.leaves(rounds):
-        raise InputError(f"rounds must hold numbers, not {validate.show(rounds)}")
+        raise validate.refused("rounds must hold numbers", rounds)
     arrays = iter([validate.array(f"rounds: {name}", leaf) for name, leaf in records.leaves(rounds).items()])
     return records.transform(lambda _: next(arrays), rounds)
 

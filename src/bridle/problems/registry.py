@@ -14,6 +14,7 @@ from bridle.core import InputError
 from bridle.policies.entry import Parameter, parameters_of
 from bridle.problems import from_file
 from bridle.problems.base import Problem
+from bridle.storage import StrPath
 
 P = ParamSpec("P")
 
@@ -37,7 +38,7 @@ def registered(factory: Callable[P, Problem]) -> Callable[P, Problem]:
 
 
 @validate.computed
-def problem(name: str | os.PathLike[str], horizon: int | None = None, seed: int = 0, **settings: object) -> Problem:
+def problem(name: StrPath, horizon: int | None = None, seed: int = 0, **settings: object) -> Problem:
     """Make the problem registered as `name`, or the one in a file of your own.
 
     Each problem of the library is also a function with its own signature: ``bridle.problems.halfspaces(1000, dim=3)``.

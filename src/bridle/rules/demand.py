@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bridle import validate
-from bridle.core import Domain, Feedback, InputError
+from bridle.core import Domain, Feedback
 from bridle.domains.closed_form import BoxSet
 from bridle.ops import Array
 from bridle.policies.trackers import shift
@@ -39,7 +39,7 @@ def within(domain: BoxSet, wanted: Array, seen: float) -> Array:
 def box_of(domain: Domain) -> BoxSet:
     """The domain, if it is a box."""
     if not isinstance(domain, BoxSet):
-        raise InputError(f"domain must be a box, in which more is safer, not {validate.show(domain)}")
+        raise validate.refused("domain must be a box, in which more is safer", domain)
     return domain
 
 
@@ -47,5 +47,5 @@ def share_of(name: str, value: float) -> float:
     """A share above 0, and at most 1."""
     share = validate.positive(name, value)
     if share > 1.0:
-        raise InputError(f"{name} must be a share above 0, at most 1, not {validate.show(value)}")
+        raise validate.refused(f"{name} must be a share above 0, at most 1", value)
     return share

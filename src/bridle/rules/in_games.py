@@ -87,7 +87,7 @@ def playing(policy: Configured) -> RuledPolicy:
     """
     through = getattr(policy, "through", None)
     if not isinstance(policy, Configured) or not isinstance(through, OwnMixture):
-        raise InputError(f"policy must be one that mixes rules by itself, such as rate made with rules=, not {validate.show(policy)}")
+        raise validate.refused("policy must be one that mixes rules by itself, such as rate made with rules=", policy)
     others = [through.names[i] for i in range(len(through.names)) if not is_policy(through.asked.get(i))]
     if others:
         raise InputError(f"policy must have rules that are policies alone, in a game nobody speaks for {', '.join(others)}")

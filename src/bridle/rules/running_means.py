@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import validate
-from bridle.core import Domain, Feedback, InputError
+from bridle.core import Domain, Feedback
 from bridle.domains.closed_form import BoxSet
 from bridle.ops import Array
 from bridle.rules.demand import box_of, demand_of, within
@@ -146,7 +146,7 @@ def ewma(domain: Domain, multiple: float = 2.0, memory: float = SLOW) -> Ewma:
     """
     weight = validate.positive("memory", memory)
     if weight > 1.0:
-        raise InputError(f"memory must be at most 1, not {validate.show(memory)}")
+        raise validate.refused("memory must be at most 1", memory)
     return Ewma(box_of(domain), weight, validate.number("multiple", multiple))
 
 
@@ -175,7 +175,7 @@ def same_slot(domain: Domain, period: int, multiple: float = 2.0, memory: float 
     """
     weight = validate.positive("memory", memory)
     if weight > 1.0:
-        raise InputError(f"memory must be at most 1, not {validate.show(memory)}")
+        raise validate.refused("memory must be at most 1", memory)
     return SameSlot(
         box_of(domain), float(validate.whole("period", period, 2)), validate.number("multiple", multiple), weight, float(bool(moved))
     )

@@ -83,7 +83,7 @@ def demand_rules(domain: Domain, day: int | None = None, week: int | None = None
             slots = validate.whole(name, period, 2)
             rules += [same_slot(domain, slots, multiple, moved=moved) for moved in (False, True) for multiple in MULTIPLES]
     if day is not None and day == week:
-        raise InputError(f"week must be longer than day, not {validate.show(week)}")
+        raise validate.refused("week must be longer than day", week)
     return [*rules, everything(domain)]
 
 

@@ -27,7 +27,7 @@ from bridle.session.boundary import REMEMBERED, Boundary, Memory, Said, frozen
 from bridle.session.certificate import Certificate, Moved, padded
 from bridle.session.feasibility import FLOOR
 from bridle.session.feedback import Numbers, checked_feedback
-from bridle.session.late_feedback import PendingRounds, Ticket, Waiting
+from bridle.session.late_feedback import PendingRounds, Ticket, TicketGiven, Waiting
 from bridle.session.prior import HintGiven, KnownLimits, checked_hint, known_limits, nearest_kept, projector, refusal
 from bridle.session.rounds import HistoryEntry, SessionRounds
 from bridle.session.standing import Standing
@@ -51,14 +51,6 @@ class MixingPolicy(Policy[S], Protocol[S]):
 
     def propose(self, state: S, proposals: Array) -> S:
         """The state before its next decision, told what each rule proposes, one a row."""
-        ...
-
-
-class HintedPolicy(Policy[S], Protocol[S]):
-    """A policy that may be told what to expect of its next round."""
-
-    def hinted(self, state: S, hint: Hint) -> S:
-        """The state with this prediction of the next round."""
         ...
 
 
@@ -177,7 +169,7 @@ class SessionActions(SessionRounds):
             pending.begin_at(start)
             before = pending.ready.state
         if expected is not None:
-            pending.tell(lambda state: cast("HintedPolicy[object]", self._parts.record).hinted(state, expected))
+            pending.tell(lambda state: cast(Hintable, self._parts.record).hinted(state, expected))
         action = None if limits is None else self._keep(limits, pending, terms)
         ready = pending.ready
         at, before = (None, None) if limits is None and ready.state is before else (ready.x, before)
@@ -190,9 +182,7 @@ class SessionActions(SessionRounds):
     def _expected(self, hint: HintGiven, through: RoundTerms | None) -> Hint:
         """A hint, checked; refused where the policy takes none."""
         if capability(self._parts.record, Hintable) is None:
-            configured = self._parts.configured
-            name = type(self._parts.record).__name__ if configured is None else configured.name
-            raise InputError(f"hint cannot be given: policy {name} takes no predictions (`optimistic` does)")
+            raise InputError(f"hint cannot be given: policy {self._called} takes no predictions (`optimistic` does)")
         if through is not None:
             raise InputError(f"hint cannot be given with {through.keyword}: it would be about weights, not about actions")
         return checked_hint(hint, self._dim, self._limits.largest)
@@ -326,7 +316,7 @@ class SessionActions(SessionRounds):
         g: Numbers,
         dg: Numbers,
         modulus: Numbers,
-        ticket: Ticket | int | None,
+        ticket: TicketGiven,
         played: Numbers,
     ) -> tuple[ArrayLike, Numbers, Numbers, Numbers]:
         """An observation in the world of decisions; what it is charged is noted, and counts once the observation does."""

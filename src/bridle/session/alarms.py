@@ -6,6 +6,7 @@ What a session checks after a round, and what it warns of; when each is due is s
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -54,9 +55,8 @@ class WarningLog:
 
     def clone(self) -> WarningLog:
         """A log of its own that begins like this one."""
-        other = WarningLog()
-        other.rounds, other.unsent, other.sizes, other.watch = self.rounds.copy(), self.unsent.copy(), self.sizes, self.watch
-        other.quiet = self.quiet
+        other = copy(self)
+        other.rounds, other.unsent = self.rounds.copy(), self.unsent.copy()
         return other
 
     def fresh(self, kind: type[BridleWarning]) -> bool:

@@ -13,6 +13,7 @@ from bridle import records
 from bridle.core import Feedback
 from bridle.ops import Array, Scalar
 from bridle.policies.round_maps import RoundTerms
+from bridle.records import Arrays
 from bridle.session.certificate import UNMOVED, Moved
 from bridle.session.late_feedback import unwritten, written
 
@@ -86,7 +87,7 @@ class Boundary(NamedTuple):
         arrays |= {f"states.{name}": leaf for name, leaf in records.leaves(memory.states).items()}
         return arrays | (records.leaves(before, "before") if untouched else {})
 
-    def restored(self, saved: dict[str, Array], before: object, states: tuple[object, ...]) -> Boundary:
+    def restored(self, saved: Arrays, before: object, states: tuple[object, ...]) -> Boundary:
         """With what a file holds; `before` is the state before it was moved, where it was, and `states` are those of its rules."""
         free, begun, rounds, cost, violated, untouched, known = saved["numbers"].tolist()
         moved = Moved(int(rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
@@ -107,7 +108,7 @@ def frozen(seen: Feedback) -> Feedback:
     return copied
 
 
-def _written_past(past: Past) -> dict[str, Array]:
+def _written_past(past: Past) -> Arrays:
     """Observations as arrays, whatever number of constraints each had."""
     return {
         "rows": np.array([[len(each.g), float(each.f), *each.x, *each.df] for each in past]),
@@ -116,7 +117,7 @@ def _written_past(past: Past) -> dict[str, Array]:
     }
 
 
-def _unwritten_past(saved: dict[str, Array]) -> Past:
+def _unwritten_past(saved: Arrays) -> Past:
     """What `_written_past` was given."""
     past, at = [], 0
     for row in saved.get("rows", np.zeros((0, 2))):

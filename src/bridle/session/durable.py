@@ -54,21 +54,21 @@ from zlib import crc32
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.budgets import Gate, Pacer
 from bridle.core import BridleWarning, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
 from bridle.session import events, savefile
-from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence
+from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence, Key
 from bridle.session.feedback import Numbers
-from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket
+from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket, TicketGiven
 from bridle.session.prior import Prior
-from bridle.session.purse import READS, Paid, Purse
+from bridle.session.purse import READS, Budgets, Paid, Purse
 from bridle.session.replay import ROW, SNAPSHOT_EVERY, Changes, ReplayedSession, Restore, kind_of, raised_limits
-from bridle.session.rounds import HistoryEntry, mark
+from bridle.session.rounds import HistoryEntry, Listener, mark
 from bridle.session.savefile import SessionImage, SessionOptions
 from bridle.session.tried_points import refuse_extras, rows_of
 from bridle.session.verbs import SessionVerbs
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -113,7 +113,7 @@ class WarmingSession(Protocol):
 Answering = Callable[[SessionVerbs], bytes]
 """Makes what is stored as the answer of an event, from the session to which it has just happened."""
 
-Rare = Callable[[Mapping[str, Any]], tuple[Any, bytes | None]]
+Rare = Callable[[Facts], tuple[Any, bytes | None]]
 """Lets something happen, in memory, that is a few facts: its value, and what stands after it, None for the decision."""
 
 
@@ -130,7 +130,7 @@ class DurableCore(ReplayedSession):
     # --- making and rebuilding --------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def spec(image: SessionImage, gates: Mapping[str, Gate | Pacer] | None, every: int | None, imported: bool = False) -> bytes:
+    def spec(image: SessionImage, gates: Budgets, every: int | None, imported: bool = False) -> bytes:
         """What a new session is made from, as `EventStore.create` keeps it: it is the session before its first event."""
         pending = image.parts.pending
         pending.run = pending.run or secrets.token_hex(8)
@@ -244,7 +244,7 @@ class DurableCore(ReplayedSession):
 
     # --- the verbs ----------------------------------------------------------------------------------------------------------------------
 
-    def decide(self, *, key: str | bytes | None = None, answer: Callable[[Array], bytes] | None = None, **said: Unpack[Prior]) -> Applied:
+    def decide(self, *, key: Key = None, answer: Callable[[Array], bytes] | None = None, **said: Unpack[Prior]) -> Applied:
         """The decision of this round; an event only where something is said, the session's own rules are asked, or it has a key.
 
         `answer` makes what is stored as the answer of the decision, to be had again under the same key; the value is None then.
@@ -267,7 +267,7 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(x, self.seq, (row,), False, row.answer)
 
-    def ask(self, *, points: int | None = None, key: str | bytes | None = None, **said: Unpack[Prior]) -> Applied:
+    def ask(self, *, points: int | None = None, key: Key = None, **said: Unpack[Prior]) -> Applied:
         """Begin a round whose feedback comes later: its ticket."""
         self.check()
         self.session._refuse_other_points(points)
@@ -292,9 +292,9 @@ class DurableCore(ReplayedSession):
         dg: Numbers = None,
         modulus: Numbers = None,
         *,
-        ticket: Ticket | int | None = None,
+        ticket: TicketGiven = None,
         played: Numbers = None,
-        key: str | bytes | None = None,
+        key: Key = None,
         pay: Mapping[str, float] | None = None,
         answer: Answering | None = None,
     ) -> Applied:
@@ -356,7 +356,7 @@ class DurableCore(ReplayedSession):
         self.stale = ""
         return Applied(None, self.seq, (*paid, row), False, row.answer, problem)
 
-    def _written(self, f: Any, df: Numbers, g: Any, dg: Numbers, modulus: Numbers, ticket: Ticket | int | None, *others: Any) -> bytes:
+    def _written(self, f: Any, df: Numbers, g: Any, dg: Numbers, modulus: Numbers, ticket: TicketGiven, *others: Any) -> bytes:
         """The payload of an observation; by values alone it is what `rows_of` has made of it."""
         return events.tried(f, g, ticket) if self.session._tries else events.observation(f, df, g, dg, modulus, ticket, *others)
 
@@ -430,7 +430,7 @@ class DurableCore(ReplayedSession):
         return Applied(None, self.seq, (row,))
 
     def change_limit(
-        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None,
+        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: Key = None,
         answer: Callable[[None], bytes] | None = None,
     ) -> Applied:  # fmt: skip
         """Move a limit, or change how often it may be violated, from now on: see `bridle.session.replay`."""
@@ -439,9 +439,7 @@ class DurableCore(ReplayedSession):
         told = {"limit": limit if isinstance(limit, str) else validate.whole("limit", limit, 0), **facts}
         return self._once(events.CHANGE_LIMIT, told, self._change, key, answer)
 
-    def pay(
-        self, name: str, amount: float = 0.0, *, key: str | bytes | None = None, answer: Callable[[float | None], bytes] | None = None
-    ) -> Applied:
+    def pay(self, name: str, amount: float = 0.0, *, key: Key = None, answer: Callable[[float | None], bytes] | None = None) -> Applied:
         """Count a payment from a budget; what was counted, of a gate.
 
         `answer` makes what is stored as the answer of what was counted: a JSON object that has it as `counted`.
@@ -454,7 +452,7 @@ class DurableCore(ReplayedSession):
         return self._rare(events.PAY, paid._asdict(), self._paid, identity, request, answer)
 
     def set_budget(
-        self, name: str, budget: float, rounds: int | None = None, *, key: str | bytes | None = None,
+        self, name: str, budget: float, rounds: int | None = None, *, key: Key = None,
         answer: Callable[[None], bytes] | None = None,
     ) -> Applied:  # fmt: skip
         """Change what may be spent from a budget in all."""
@@ -464,9 +462,7 @@ class DurableCore(ReplayedSession):
 
     # --- what is rare -------------------------------------------------------------------------------------------------------------------
 
-    def _once(
-        self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: str | bytes | None, answer: Callable[[Any], bytes] | None
-    ) -> Applied:
+    def _once(self, kind: EventKind, facts: Facts, do: Rare, key: Key, answer: Callable[[Any], bytes] | None) -> Applied:
         """Let something happen that is a few facts, unless it has happened under this key; `answer` makes what is stored."""
         self.check()
         identity, request = events.key_of(key), events.facts(facts)
@@ -475,7 +471,7 @@ class DurableCore(ReplayedSession):
         return self._rare(kind, facts, do, identity, request, answer)
 
     def _rare(
-        self, kind: EventKind, facts: Mapping[str, Any], do: Rare, key: bytes | None = None, request: bytes = b"",
+        self, kind: EventKind, facts: Facts, do: Rare, key: bytes | None = None, request: bytes = b"",
         answer: Callable[[Any], bytes] | None = None,
     ) -> Applied:  # fmt: skip
         """Let something happen that is a few facts."""
@@ -495,7 +491,7 @@ class DurableCore(ReplayedSession):
     def _payments(self, pay: Mapping[str, float]) -> list[Paid]:
         """Payments as they will be written down."""
         if not isinstance(pay, Mapping):
-            raise InputError(f"pay must be amounts under the names of their budgets, not {validate.show(pay)}")
+            raise validate.refused("pay must be amounts under the names of their budgets", pay)
         return [Paid(name, validate.nonnegative("amount", amount), self.purse.asked(name)) for name, amount in pay.items()]
 
 
@@ -516,7 +512,7 @@ T = TypeVar("T")
 class Embedded:
     """One core, the lock around it, and what commits its events inline."""
 
-    def __init__(self, core: DurableCore, history: Callable[[HistoryEntry], object] | None) -> None:
+    def __init__(self, core: DurableCore, history: Listener) -> None:
         self.core, self.history = core, history
         self.lock, self.ended = threading.RLock(), ""
         self._owner = 0  # the thread that is at work, or was when it was interrupted
@@ -553,18 +549,6 @@ class Embedded:
         if (problem := applied.problem) is not None:
             raise problem
         return applied.value
-
-    def decision(self) -> Array | None:
-        """The decision of this round, where nothing has to be done for it; else None."""
-        core = self.core
-        if self._owner == get_ident():
-            return None
-        with self.lock:
-            if core.stale or self.ended or core.seq != self._last:
-                return None
-            if core.session._boundary is not None or not core.store.holds(core.lease):
-                return None
-            return core.session.decide()
 
     def read(self, what: Callable[[DurableCore], T]) -> T:
         """What is read of the session."""
@@ -655,11 +639,11 @@ class JournaledBudget:
     def __init__(self, embedded: Embedded, name: str) -> None:
         self._embedded, self.name = embedded, name
 
-    def pay(self, amount: float = 0.0, *, key: str | bytes | None = None) -> float | None:
+    def pay(self, amount: float = 0.0, *, key: Key = None) -> float | None:
         """Count a payment: it is durable when this returns. One above what is left is refused; what was counted, of a gate."""
         return self._embedded.do(self._embedded.core.pay, self.name, amount, key=key)  # type: ignore[no-any-return]
 
-    def set_budget(self, budget: float, rounds: int | None = None, *, key: str | bytes | None = None) -> None:
+    def set_budget(self, budget: float, rounds: int | None = None, *, key: Key = None) -> None:
         """Change what may be spent in all, and of a pacer in how many rounds."""
         self._embedded.do(self._embedded.core.set_budget, self.name, budget, rounds, key=key)
 
@@ -680,9 +664,9 @@ def open_core(
     policy: Any | None,
     x1: ArrayLike | None,
     snapshot_every: int | None,
-    gates: Mapping[str, Gate | Pacer] | None,
+    gates: Budgets,
     wait: float,
-    replayed: Callable[[HistoryEntry], object] | None,
+    replayed: Listener,
     options: SessionOptions,
 ) -> DurableCore:
     """The core of a session: `make` makes a new plain session, `restore` one from a save file; the rest is as for `Session.core`."""

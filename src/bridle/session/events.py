@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
 from zlib import crc32
 
 import numpy as np
@@ -30,10 +30,12 @@ import numpy as np
 from bridle import validate
 from bridle.core import Function, InputError
 from bridle.ops import Array
+from bridle.records import Arrays
 from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
-from bridle.session.late_feedback import Ticket
+from bridle.session.late_feedback import Ticket, TicketGiven
 from bridle.session.prior import PARTS, Prior, parts_of
+from bridle.storage import Facts
 
 
 class EventKind(IntEnum):
@@ -94,7 +96,7 @@ def observation(
     g: Numbers = None,
     dg: Numbers = None,
     modulus: Numbers = None,
-    ticket: Ticket | int | None = None,
+    ticket: TicketGiven = None,
     played: Numbers = None,
 ) -> bytes:
     """The payload of an observation; one that no session would take may be an `InputError` here already."""
@@ -124,7 +126,7 @@ def observation(
     return b"".join(parts)
 
 
-def tried(costs: Array, rows: Array | None, ticket: Ticket | int | None = None) -> bytes:
+def tried(costs: Array, rows: Array | None, ticket: TicketGiven = None) -> bytes:
     """The payload of an observation by values alone: a cost for each point that was tried, and a row of constraints' values.
 
     The head has the number of points in place of the dim of df.
@@ -205,7 +207,7 @@ def saying(given: Prior) -> bytes:
         parts.append(_part(1, validate.array("features", features)))
     if known is not None:
         if isinstance(known, Function) or (isinstance(known, (tuple, list)) and known and all(isinstance(one, Function) for one in known)):
-            arrays: dict[str, Array] = {}
+            arrays: Arrays = {}
             functions = (known,) if isinstance(known, Function) else tuple(known)
             try:
                 code = savefile.encode_value(functions, "known", arrays)
@@ -219,7 +221,7 @@ def saying(given: Prior) -> bytes:
         elif isinstance(known, (tuple, list)) and len(known) == 2:
             parts += [_part(2, validate.array("known[0]", known[0])), _part(3, validate.array("known[1]", known[1]))]
         else:
-            raise InputError(f"known must be a pair (A, b) of limits A x <= b, or convex functions, not {validate.show(known)}")
+            raise validate.refused("known must be a pair (A, b) of limits A x <= b, or convex functions", known)
     if hint is not None:
         parts += [_part(NAMES.index(f"hint.{name}"), values) for name, values in parts_of(hint).items()]
     return b"".join(parts)
@@ -261,9 +263,9 @@ def facts(values: Mapping[str, object]) -> bytes:
     return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
 
 
-def read_facts(payload: bytes, at: int = 0) -> dict[str, Any]:
+def read_facts(payload: bytes, at: int = 0) -> Facts:
     """What `facts` was given."""
-    return cast("dict[str, Any]", json.loads(payload[at:]))
+    return cast(Facts, json.loads(payload[at:]))
 
 
 # --- identity and answers -----------------------------------------------------------------------------------------------------------------
@@ -272,13 +274,17 @@ OWN = b"\0"
 """What the keys begin with that a session makes of tickets; a caller's begin with its opposite."""
 
 
+Key: TypeAlias = str | bytes | None
+"""The identity that a caller gives an event, or leaves out."""
+
+
 def key_of(key: object) -> bytes | None:
     """The identity that a caller gives an event, as the journal has it: text or bytes, 1 to 200 of them; None where none is given."""
     if key is None:
         return None
     given = key.encode(errors="surrogatepass") if isinstance(key, str) else key
     if not isinstance(given, (bytes, bytearray)) or not 1 <= len(given) <= 200:
-        raise InputError(f"key must be a text or bytes of 1 to 200 bytes, not {validate.show(key)}")
+        raise validate.refused("key must be a text or bytes of 1 to 200 bytes", key)
     return b"\1" + bytes(given)
 
 

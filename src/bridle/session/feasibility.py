@@ -14,7 +14,6 @@ domain's own `linear_min` and an allowance for rounding: a program that stops ea
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
 from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from bridle.backends import least_distance, linear_program
 from bridle.core import Domain
 from bridle.domains.half_space_cut import sweep
 from bridle.domains.polyhedron import PolyhedronSet
+from bridle.records import Arrays
 
 TOLERANCE = 1e-9
 """Values of a constraint are taken to be right to this, relative to the sizes of the domain and the gradient, unless told otherwise."""
@@ -41,8 +41,6 @@ MOST_NUMBERS = 400_000
 RECENT, ACTIVE = 60, 30
 """How many of the last halfspaces are kept, and how many of those that mattered to the last contradiction sought and the last bound."""
 
-_FIRST = np.arange(RECENT + 2 * ACTIVE)
-
 TOUCHING = 1e-2
 """A halfspace is also worth keeping if the decision is inside by no more than this part of the diameter."""
 
@@ -54,9 +52,6 @@ MOST_DIMENSIONS = 500
 
 SAME_NORMAL = 1.0 - 1e-14
 """Two unit normals with a larger product are one."""
-
-APART = 2e-7
-"""Two unit normals that differ by this along any unit vector are not: their product is at most 1 - APART^2 / 2."""
 
 NEAR = 1e-7
 """An action counts as meeting a halfspace if it is outside by no more than this part of the diameter."""
@@ -107,12 +102,6 @@ def centered(domain: Domain | None, dim: int, tolerance: float = TOLERANCE) -> C
     return CenteredDomain(domain, middle, diameter, sqrt(float(middle.dot(middle))) + diameter, tolerance)
 
 
-@lru_cache(maxsize=64)
-def _free(room: int, tight: frozenset[int], useful: frozenset[int]) -> np.ndarray:
-    """The places that are in neither set: they change seldom, and are asked for with every batch."""
-    return np.array([slot for slot in range(room) if slot not in tight and slot not in useful])
-
-
 class KeptHalfspaces:
     """The last violated halfspaces, without repetitions, and those that the last search or the last bound on regret rested on."""
 
@@ -121,8 +110,6 @@ class KeptHalfspaces:
         self.normals, self.levels = np.zeros((self.room, dim)), np.zeros(self.room)
         self.origins = np.zeros((self.room, 2), dtype=int)  # the round of each, and which of its constraints
         self.size = 0  # how many there are
-        self.along = np.cos(np.arange(1.0, dim + 1.0))  # some unit vector, in no direction that users have
-        self.along /= sqrt(float(self.along.dot(self.along)))
         self.tight: frozenset[int] = frozenset()  # places of those that the last search for a contradiction rested on
         self.useful: frozenset[int] = frozenset()  # places of those that the last bound on regret rested on
         self.next = 0  # the place of the oldest that is in neither set
@@ -143,9 +130,6 @@ class KeptHalfspaces:
         not matter; which of them were new. A source is the round, and which of its constraints.
         """
         size, new = self.size, np.ones(len(levels), dtype=bool)
-        if self._differ(normals):
-            self._put(normals, levels, sources)
-            return new
         along = normals.dot(self.normals[:size].T)
         among = normals.dot(normals.T)
         if not np.count_nonzero(along > SAME_NORMAL) and np.count_nonzero(among > SAME_NORMAL) <= len(levels):
@@ -158,12 +142,6 @@ class KeptHalfspaces:
             new[i] = self._add(normals[i], float(levels[i]), sources[i])
         return new
 
-    def _differ(self, normals: np.ndarray) -> bool:
-        """Whether one look along one vector shows that no two of these and those kept are the same; mostly it does, where they differ."""
-        places = np.concatenate([self.normals[: self.size].dot(self.along), normals.dot(self.along)])
-        places.sort()
-        return len(places) < 2 or bool((places[1:] - places[:-1]).min() > APART)
-
     def _put(self, normals: np.ndarray, levels: np.ndarray, sources: np.ndarray) -> None:
         """Keep these, which are all new."""
         size, added = self.size, len(levels)
@@ -175,9 +153,11 @@ class KeptHalfspaces:
             self.size += more
         if more == added:
             return
-        free = _free(self.room, self.tight, self.useful)
+        replaced = np.ones(self.room, dtype=bool)
+        replaced[[*self.tight, *self.useful]] = False
+        free = replaced.nonzero()[0]
         left = min(added - more, len(free))
-        slots = free[(_FIRST[:left] + free.searchsorted(self.next)) % len(free)]
+        slots = free[(np.arange(left) + free.searchsorted(self.next)) % len(free)]
         self.next = (int(slots[-1]) + 1) % self.room
         self.normals[slots], self.levels[slots], self.origins[slots] = normals[-left:], levels[-left:], sources[-left:]
 
@@ -211,7 +191,7 @@ class KeptHalfspaces:
         """The places of those with the most weight; at most a quarter, so that there is always room for new ones."""
         return frozenset(int(i) for i in np.argsort(-weights, kind="stable")[: self.room // 4] if weights[i] > 0.0)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Arrays:
         """Everything, as arrays; `restore` takes them back."""
         normals, levels = self.lines
         kept = np.array([[float(i in self.tight), float(i in self.useful)] for i in range(len(levels))]).reshape(-1, 2)
@@ -219,7 +199,7 @@ class KeptHalfspaces:
         sources = self.origins[: self.size].astype(float)
         return {"normals": normals, "levels": levels, "sources": sources, "kept": kept, "numbers": numbers}
 
-    def restore(self, saved: dict[str, np.ndarray]) -> None:
+    def restore(self, saved: Arrays) -> None:
         """Be as the store was that gave these."""
         self.size = size = len(saved["levels"])
         self.normals[:size], self.levels[:size], self.origins[:size] = saved["normals"], saved["levels"], saved["sources"].reshape(-1, 2)

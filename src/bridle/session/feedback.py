@@ -155,7 +155,7 @@ def value_and_gradient(name: str, function: object, x: Array) -> tuple[object, o
         value, grad = function
         return value(x), grad(x)
     if not callable(function):
-        raise InputError(f"{name} must be a function or a pair of functions (value, gradient), not {validate.show(function)}")
+        raise validate.refused(f"{name} must be a function or a pair of functions (value, gradient)", function)
     try:
         engine = engines.load("jax")
     except Unavailable:

@@ -17,9 +17,10 @@ import operator
 import secrets
 from bisect import insort
 from collections.abc import Callable
+from copy import copy as shallow
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
@@ -38,6 +39,7 @@ from bridle.core import (
 )
 from bridle.ops import Array
 from bridle.policies.registry import learns_constraints
+from bridle.records import Arrays
 from bridle.session.feedback import is_sound
 from bridle.session.tried_points import as_asked, points_of
 
@@ -112,6 +114,10 @@ class Ticket:
 
     def __index__(self) -> int:
         return self.id
+
+
+TicketGiven: TypeAlias = Ticket | int | None
+"""A ticket, or its number, or none."""
 
 
 @dataclass(frozen=True)
@@ -216,19 +222,17 @@ class PendingRounds:
 
     def clone(self) -> PendingRounds:
         """Pending rounds of their own that begin like these: what is done to them is not seen here."""
-        other = object.__new__(type(self))
-        other.__dict__ = self.__dict__.copy()
-        other.copies, other.idle, other.waiting, other.shared = (
-            self.copies.copy(),
-            self.idle.copy(),
-            self.waiting.copy(),
-            self.shared.copy(),
-        )
+        other = shallow(self)
+        other.copies, other.idle = self.copies.copy(), self.idle.copy()
+        other.waiting, other.shared = self.waiting.copy(), self.shared.copy()
         return other
+
+    def _decided(self, state: object) -> Array:
+        return np.asarray(self.record.decide(state), dtype=float)
 
     def _fresh(self, start: Array) -> Copy:
         state = self.record.init(start)
-        return Copy(state, np.asarray(self.record.decide(state), dtype=float), 0, 0)
+        return Copy(state, self._decided(state), 0, 0)
 
     def begin_at(self, start: Array) -> None:
         """Start from another decision, before the first round."""
@@ -239,7 +243,7 @@ class PendingRounds:
         at = self.front
         copy = self.take(at)
         state = change(copy.state)
-        self.copies[at] = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
+        self.copies[at] = copy._replace(state=state, x=self._decided(state))
         self._ready = None
 
     def learned(self) -> int | None:
@@ -267,7 +271,7 @@ class PendingRounds:
             if others and self._sharing is not None:
                 A, b = np.array([each.normal for each in others]), np.array([each.level for each in others])
                 state = self._sharing.steer(copy.state, A, b)
-                copy = copy._replace(state=state, x=np.asarray(self.record.decide(state), dtype=float))
+                copy = copy._replace(state=state, x=self._decided(state))
             self._ready = copy._replace(steered=self.ever_shared)
         return self.copies[front] if self._ready is None else self._ready
 
@@ -278,7 +282,7 @@ class PendingRounds:
                 raise TypeError
             number = operator.index(ticket)  # type: ignore[arg-type]
         except TypeError:
-            raise InputError(f"ticket must be a ticket from ask(), or its number, not {validate.show(ticket)}") from None
+            raise validate.refused("ticket must be a ticket from ask(), or its number", ticket) from None
         if abs(number) > 2**200:  # it may be too long to be written out
             raise InputError(f"ticket {validate.show(number)} was never given out")
         waiting = self.waiting.get(number)
@@ -372,7 +376,7 @@ class PendingRounds:
                 state = cast(CountsRates, self.record).update_played(copy.state, feedback, played)
             else:
                 state = self.record.update(copy.state, feedback)
-            x = np.asarray(self.record.decide(state), dtype=float)
+            x = self._decided(state)
             if x.shape != copy.x.shape or not is_sound(x, state):
                 raise OverflowError(f"shape {x.shape}, values {validate.show(x)}")
         except OverflowError as wrong:
@@ -407,7 +411,7 @@ class PendingRounds:
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> Arrays:
         """Everything but the states of the copies, as arrays."""
         numbers = [self.begun, self.lost, self.ever_shared]
         d, waiting = len(self.copies[0].x), self.waiting.items()
@@ -426,7 +430,7 @@ class PendingRounds:
             saved |= records.leaves(each.made, f"made.{number}")
         return saved
 
-    def restore(self, saved: dict[str, Array], states: list[object]) -> None:
+    def restore(self, saved: Arrays, states: list[object]) -> None:
         """Take back what `arrays` gave, and the states of the copies."""
         self.begun, self.lost, self.ever_shared = (int(value) for value in saved["numbers"])
         self.shared = [Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"]]
@@ -434,7 +438,7 @@ class PendingRounds:
         self.copies = [
             Copy(
                 state,
-                np.asarray(self.record.decide(state), dtype=float),
+                self._decided(state),
                 int(updates),
                 int(steered),
                 unlike,

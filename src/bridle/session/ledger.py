@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf, isfinite
-from typing import TypedDict, cast
+from typing import TypedDict
 
 import numpy as np
 
 from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
+from bridle.records import Arrays
 from bridle.session.batch_sums import (
     BatchesRead,
     BatchFindings,
@@ -51,6 +52,7 @@ from bridle.session.proof_search import (
     restored_reduction,
     restored_search,
 )
+from bridle.storage import Facts
 
 LEVELS = tuple(10.0**e for e in range(-6, 4))
 """Violations above each of these are counted, unless the caller names others."""
@@ -69,17 +71,7 @@ class LedgerFacts(TypedDict):
     sure: bool
     told: bool
     between: list[int]
-    conflict: ConflictFacts | None
-
-
-class ConflictFacts(TypedDict):
-    """A `Conflict` as a save file's header holds it."""
-
-    rounds: Sequence[int]
-    constraints: Sequence[int]
-    weights: Sequence[float]
-    margin: float
-    found: int
+    conflict: Facts | None
 
 
 class Ledger:
@@ -527,10 +519,10 @@ class Ledger:
             "sure": self.sure,
             "told": self.told,
             "between": [int(count) for count in self.counted.between],
-            "conflict": None if self.conflict is None else cast("ConflictFacts", self.conflict._asdict()),
+            "conflict": None if self.conflict is None else self.conflict._asdict(),
         }
 
-    def restore(self, arrays: dict[str, Array], facts: LedgerFacts, rounds: int) -> None:
+    def restore(self, arrays: Arrays, facts: LedgerFacts, rounds: int) -> None:
         """Be as the ledger was that gave these after so many rounds."""
         sums, limits = records.filled((self.counted.sums, self.counted.limits), arrays)
         between = np.array([int(count) for count in facts["between"]], dtype=float)
@@ -548,8 +540,7 @@ class Ledger:
         self.told = bool(facts["told"])
         proof = facts["conflict"]
         if proof is not None:
-            blamed, kinds = tuple(map(int, proof["rounds"])), tuple(map(int, proof["constraints"]))
-            self.conflict = Conflict(blamed, kinds, tuple(map(float, proof["weights"])), float(proof["margin"]), int(proof["found"]))
+            self.conflict = Conflict._make(tuple(part) if isinstance(part, list) else part for part in map(proof.get, Conflict._fields))
         self.searching = restored_search(records.under("searching.", arrays), len(sums.a))
         self.reduction = restored_reduction(records.under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:

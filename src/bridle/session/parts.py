@@ -17,7 +17,6 @@ from bridle.core import (
     Constants,
     CountsRates,
     Domain,
-    InputError,
     Policy,
     TriesPoints,
     alarm_of,
@@ -327,7 +326,7 @@ def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:
         return ()
     listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
     if not (listed and names and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)):
-        raise InputError(f"names must be a list of names that differ, one for each constraint, not {validate.show(names)}")
+        raise validate.refused("names must be a list of names that differ, one for each constraint", names)
     return tuple(map(str, names))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.session import inspection
+from bridle.session import inspection, report_text
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore
 from bridle.session.rates import limit_names
@@ -50,7 +50,7 @@ def from_history(entries: Sequence[HistoryEntry]) -> SessionCurve:
     if not entries:
         raise InputError("rounds must hold what `history` was told of at least one round, not nothing")
     if not all(isinstance(entry, dict) and {"round", "ccv"} <= entry.keys() for entry in entries):
-        raise InputError(f"rounds must hold what `history` was told, not {validate.show(entries[0])}")
+        raise validate.refused("rounds must hold what `history` was told", entries[0])
     told = {entry["round"]: entry for entry in entries}
     seen = sorted(told)
     at = sorted({seen[i - 1] for i in marks(len(seen))})
@@ -147,23 +147,12 @@ def session_card(called: str, session: Any, stands: str, entries: Sequence[Histo
 def certificate_card(proof: Certificate) -> str:
     """The certificate on a card of a notebook."""
     above = [(level, rounds) for level, rounds in proof.above if rounds]
-    facts = {
-        "rounds": f"{proof.rounds:,} observed, {proof.pending:,} pending",
-        "total cost": number(proof.cost),
-        "CCV": number(proof.ccv) + _at_most(proof.bound.ccv),
-        "regret": proof.why if proof.regret is None else f"at most {number(proof.regret)} against every feasible action",
-        **({} if proof.regret_any is None else {"": f"at most {number(proof.regret_any)} against every action"}),
-        "theorem": proof.bound.why or f"regret at most {number(proof.bound.regret)}, CCV at most {number(proof.bound.ccv)}",
-        "violated": f"in {count(proof.violated, 'round')} beyond rounding",
-        "feasible": "no contradiction was found" if proof.conflict is None else f"no action is: {proof.conflict.culprits(proof.names)}",
-        **({"alarms": ", ".join(f"{kind} (round {t:,})" for kind, t in proof.alarms)} if proof.alarms else {}),
-    }
     charts = []
     if len(above) > 1:
         levels = line(0, "rounds", [level for level, _ in above], [float(rounds) for _, rounds in above])
         title, y = "Rounds with a violation above a level", Axis("rounds", bottom=0.0)
         charts.append(Chart("levels", "certificate", proof.rounds, title, Axis("level (units of violation)", "log"), y, [levels]))
-    return cards.card("Certificate", facts, charts, ["All of it in sentences: session.report(); as JSON: certificate.json()."])
+    return cards.card("Certificate", None, charts, [*report_text.report(proof).splitlines(), "As JSON: certificate.json()."])
 
 
 def _at_most(bound: object) -> str:

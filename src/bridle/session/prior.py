@@ -29,6 +29,7 @@ from bridle.backends import SEVERAL, package
 from bridle.core import Domain, Function, Hint, InputError, Unavailable
 from bridle.functions import AffineFunction
 from bridle.ops import Array
+from bridle.records import Arrays
 from bridle.session.feasibility import nearest_on
 from bridle.session.feedback import Numbers
 from bridle.solvers.nearest_in_norm import nearest_where, sequences
@@ -52,14 +53,14 @@ PARTS = Hint._fields
 """What a hint may be made of."""
 
 
-def parts_of(hint: HintGiven) -> dict[str, Array]:
+def parts_of(hint: HintGiven) -> Arrays:
     """The parts of a hint, in a fixed order and as arrays of finite numbers: `g` with one axis, `dg` with two."""
     given = hint._asdict() if isinstance(hint, Hint) else hint if isinstance(hint, Mapping) else {"df": hint}
     for name in given:
         validate.one_of("part of hint", name, PARTS)
     parts = {name: validate.array(f"hint {name}", given[name]) for name in PARTS if given.get(name) is not None}
     if not parts:
-        raise InputError(f"hint must be a gradient of the cost, or a dict with some of {', '.join(PARTS)}, not {validate.show(hint)}")
+        raise validate.refused(f"hint must be a gradient of the cost, or a dict with some of {', '.join(PARTS)}", hint)
     if ("g" in parts) != ("dg" in parts):
         raise InputError(f"hint must have g and dg together: it has {', '.join(parts)}")
     if "x" in parts and "g" not in parts:
@@ -122,7 +123,7 @@ def known_limits(known: object, dim: int) -> KnownLimits:
     if functions and all(isinstance(one, Function) for one in functions):
         return _functions(cast("tuple[Function, ...]", functions), dim)
     if not isinstance(known, (tuple, list)) or len(known) != 2:
-        raise InputError(f"known must be a pair (A, b) of limits A x <= b, or convex functions, not {validate.show(known)}")
+        raise validate.refused("known must be a pair (A, b) of limits A x <= b, or convex functions", known)
     rows, levels = validate.array("known[0]", known[0]), validate.array("known[1]", known[1])
     rows, levels = np.atleast_2d(rows), np.atleast_1d(levels)
     if rows.ndim != 2 or rows.shape[1] != dim or levels.shape != (len(rows),):

@@ -7,9 +7,9 @@ counted in steps and their sizes, never by a clock: the same rounds give the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bridle import records
 from bridle.core import Domain
 from bridle.domains.half_space_cut import DomainCut
 from bridle.domains.polyhedron import PolyhedronSet
+from bridle.records import Arrays
 from bridle.session.feasibility import MOST_DIMENSIONS, NEAR, CenteredDomain, OuterPolyhedron, calls_solver, depth, meets, swept
 
 PROGRAMS = 40
@@ -124,17 +125,22 @@ def begin(
     )
 
 
-def restored_search(saved: dict[str, np.ndarray], dim: int) -> Search | None:
+def restored_search(saved: Arrays, dim: int) -> Search | None:
     """The search whose leaves these are; None where there are none."""
     if not saved:
         return None
-    search = Search(**{name: saved.get(name) for name in Search._fields})  # type: ignore[arg-type]
-    search = records.transform(lambda leaf: float(leaf) if leaf.ndim == 0 else leaf, search)
+    search = Search(*_leaves(saved, Search._fields))
     m, cuts = len(search.levels), len(search.limits)
     shapes = {"normals": (m, dim), "levels": (m,), "sources": (m, 2), "weights": (m,), "rows": (cuts, dim), "limits": (cuts,)}
     shapes |= {name: (dim,) for name in ("point", "witness") if name in saved}
     _check_shapes(search, shapes)
     return search
+
+
+def _leaves(saved: Arrays, names: Sequence[str]) -> list[Any]:
+    """The leaves of these names, numbers as floats; None for one that there is not."""
+    found = (saved.get(name) for name in names)
+    return [leaf if leaf is None or leaf.ndim else float(leaf) for leaf in found]
 
 
 def _check_shapes(record: tuple[object, ...], shapes: dict[str, tuple[int, ...]]) -> None:
@@ -241,13 +247,12 @@ def reducing(search: Search) -> Reduction:
     )
 
 
-def restored_reduction(saved: dict[str, np.ndarray], dim: int) -> Reduction | None:
+def restored_reduction(saved: Arrays, dim: int) -> Reduction | None:
     """The reduction whose leaves these are; None where there are none."""
     if not saved:
         return None
     attempt = restored_search(records.under("attempt.", saved), dim)
-    found = Reduction(**{name: saved.get(name) for name in Reduction._fields[:-1]})  # type: ignore[arg-type]
-    found = records.transform(lambda leaf: float(leaf) if leaf.ndim == 0 else leaf, found)._replace(attempt=attempt)
+    found = Reduction(*_leaves(saved, Reduction._fields[:-1]))._replace(attempt=attempt)
     m = len(found.levels)
     _check_shapes(found, {"normals": (m, dim), "levels": (m,), "sources": (m, 2), "weights": (m,), "turns": (m,)})
     if attempt is not None and (len(attempt.levels) != m - 1 or not 0 <= found.without < m):

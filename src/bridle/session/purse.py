@@ -8,12 +8,13 @@ bit for bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from bridle import storage, validate
 from bridle.budgets import Account, Gate, Pacer
 from bridle.core import InputError
 from bridle.pacing import Asked
+from bridle.storage import Facts
 
 READS = frozenset(
     {
@@ -32,63 +33,66 @@ class Paid(NamedTuple):
     asked: tuple[float, ...]
 
 
+Budgets: TypeAlias = Mapping[str, Gate] | None
+"""Gates and pacers by name, if there are any."""
+
+
 class Purse:
     """The gates and pacers of a session, by name."""
 
-    def __init__(self, budgets: Mapping[str, Gate | Pacer]) -> None:
+    def __init__(self, budgets: Mapping[str, Gate]) -> None:
         self.budgets = dict(budgets)
 
     @classmethod
-    def checked(cls, gates: Mapping[str, Gate | Pacer] | None) -> Purse:
+    def checked(cls, gates: Budgets) -> Purse:
         """The budgets that a caller gives: copies of them, so that nobody else pays from these."""
         if gates is not None and not isinstance(gates, Mapping):
-            raise InputError(f"gates must be gates and pacers under their names, not {validate.show(gates)}")
+            raise validate.refused("gates must be gates and pacers under their names", gates)
         for name, budget in (gates or {}).items():
             if not isinstance(name, str) or not 0 < len(name) <= 200:
-                raise InputError(f"gates must have names of 1 to 200 characters, not {validate.show(name)}")
-            if not isinstance(budget, (Gate, Pacer)):
-                raise InputError(f"gates[{name!r}] must be a Gate or a Pacer, not {validate.show(budget)}")
+                raise validate.refused("gates must have names of 1 to 200 characters", name)
+            if not isinstance(budget, Gate):
+                raise validate.refused(f"gates[{name!r}] must be a Gate or a Pacer", budget)
             if budget._kept.file is not None:
                 raise InputError(f"gates[{name!r}] is open on a file of its own, and cannot be in the journal of a session as well")
         return cls.restored(cls(gates or {}).facts())
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Mapping[str, Any]]) -> Purse:
+    def restored(cls, facts: Mapping[str, Facts]) -> Purse:
         """The budgets that stand where these facts say."""
-        budgets: dict[str, Gate | Pacer] = {}
+        budgets: dict[str, Gate] = {}
         for name, (kind, numbers) in ((name, (each["kind"], each["facts"])) for name, each in facts.items()):
             budget = Pacer(0.0, 1) if kind == "pacer" else Gate(0.0)
             budget._become(numbers, f"the budget {name!r}")
             budgets[name] = budget
         return cls(budgets)
 
-    def facts(self) -> dict[str, dict[str, Any]]:
+    def facts(self) -> dict[str, Facts]:
         """All of them, as JSON has them."""
         return {
             name: {"kind": "pacer" if isinstance(budget, Pacer) else "gate", "facts": dict(budget.facts())}
             for name, budget in sorted(self.budgets.items())
         }
 
-    def find(self, name: object) -> Gate | Pacer:
+    def find(self, name: object) -> Gate:
         """The budget of this name."""
         budget = self.budgets.get(name) if isinstance(name, str) else None
         if budget is None:
             known = ", ".join(map(repr, sorted(self.budgets))) or "none"
-            raise InputError(f"gate must be the name of a budget of this session ({known}), not {validate.show(name)}")
+            raise validate.refused(f"gate must be the name of a budget of this session ({known})", name)
         return budget
 
-    def account(self, name: str) -> tuple[Account, object]:
+    def account(self, name: str) -> tuple[Account, Asked | None]:
         """Where a budget stands, to go back to."""
         budget = self.find(name)
-        return (budget.gate._account, budget._asked) if isinstance(budget, Pacer) else (budget._account, None)
+        return budget._account, budget._asked if isinstance(budget, Pacer) else None
 
-    def go_back(self, name: str, account: tuple[Account, object]) -> None:
+    def go_back(self, name: str, account: tuple[Account, Asked | None]) -> None:
         """Undo what was paid since: it was written down nowhere."""
-        budget, (stood, asked) = self.find(name), account
-        if isinstance(budget, Pacer):
-            budget.gate._account, budget._asked = stood, asked  # type: ignore[assignment]
-        else:
-            budget._account = stood
+        budget = self.find(name)
+        budget._account, asked = account
+        if isinstance(budget, Pacer) and asked is not None:
+            budget._asked = asked
 
     def asked(self, name: str) -> tuple[float, ...]:
         """What a pacer was asked of the round that is now to be paid."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -34,9 +34,10 @@ from bridle.session.events import DIGEST, EventKind, Evidence
 from bridle.session.feedback import Numbers
 from bridle.session.purse import Paid, Purse
 from bridle.session.rates import limit_names
-from bridle.session.rounds import HistoryEntry
+from bridle.session.rounds import Listener
 from bridle.session.savefile import Saved, SessionImage
 from bridle.session.verbs import SessionVerbs
+from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -84,15 +85,15 @@ class ReplayedSession:
         self.seq = self.durable = self.snapshot_at = 0
         self.every = SNAPSHOT_EVERY
         self.stale = "it was not read yet"
-        self._listener: Callable[[HistoryEntry], object] | None = None
-        self._hears: Callable[[HistoryEntry], object] | None = None  # the listener, or who is told of what happens again
+        self._listener: Listener = None
+        self._hears: Listener = None  # the listener, or who is told of what happens again
         self._grown, self._size = 0, 0  # bytes of events since the last snapshot, and of that
         self._keys: dict[bytes, Event] = {}  # of events that are not durable yet
         self._recent: deque[tuple[int, bytes]] = deque()
-        self._facts: dict[str, Any] = {}
+        self._facts: Facts = {}
         self._written_by: Mapping[str, str] = {}
 
-    def rebuild(self, until: int | None = None, after: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
+    def rebuild(self, until: int | None = None, after: int | None = None, replayed: Listener = None) -> None:
         """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
 
         `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
@@ -143,7 +144,7 @@ class ReplayedSession:
         self.session = session
         self.session.history = self._hears
 
-    def advance(self, journal: Iterable[Event], until: int | None = None, replayed: Callable[[HistoryEntry], object] | None = None) -> None:
+    def advance(self, journal: Iterable[Event], until: int | None = None, replayed: Listener = None) -> None:
         """Let events happen again that are in the journal, and prove of each that it leads where it did; only `replayed` is told."""
         self._hears = self.session.history = replayed
         for event in journal:
@@ -164,7 +165,7 @@ class ReplayedSession:
         self.durable = self.seq
         self._hears = self.session.history = self._listener
 
-    def listen(self, listener: Callable[[HistoryEntry], object] | None) -> None:
+    def listen(self, listener: Listener) -> None:
         """Tell of every round that is applied from now on what `history` is told."""
         self._listener = self._hears = self.session.history = listener
 
@@ -224,19 +225,19 @@ class ReplayedSession:
 
     # --- what is rare, as it happens in memory --------------------------------------------------------------------------------------------
 
-    def _paid(self, facts: Mapping[str, Any]) -> tuple[float | None, bytes]:
+    def _paid(self, facts: Facts) -> tuple[float | None, bytes]:
         counted = self.purse.pay(Paid(facts["name"], facts["amount"], tuple(facts["asked"])))
         return counted, self.purse.standing(facts["name"])
 
-    def _budgeted(self, facts: Mapping[str, Any]) -> tuple[None, bytes]:
+    def _budgeted(self, facts: Facts) -> tuple[None, bytes]:
         self.purse.set_budget(facts["name"], facts["budget"], facts["rounds"])
         return None, self.purse.standing(facts["name"])
 
-    def _warm(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+    def _warm(self, facts: Facts) -> tuple[None, None]:
         self.session._read(lambda _: self.session._compile(facts["constraints"]))
         return None, None
 
-    def _change(self, facts: Mapping[str, Any]) -> tuple[None, None]:
+    def _change(self, facts: Facts) -> tuple[None, None]:
         image = self.session._image(False)
         changes, saved = changed_limit(self.changes, image, facts["limit"], facts["offset"], facts["at_most"])
         if saved is not None:
@@ -253,14 +254,14 @@ class Changes(NamedTuple):
     """The offset of each limit; what was changed when, as JSON has it."""
 
     offsets: tuple[float, ...] = ()
-    listed: tuple[dict[str, Any], ...] = ()
+    listed: tuple[Facts, ...] = ()
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any]) -> Changes:
+    def restored(cls, facts: Facts) -> Changes:
         """What `facts` gave."""
         return cls(tuple(map(float, facts["offsets"])), tuple(facts["listed"]))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """All of it, as JSON has it."""
         return {"offsets": list(self.offsets), "listed": list(self.listed)}
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
-from typing import NotRequired, TypedDict, TypeVar, cast
+from typing import NotRequired, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ from bridle.session.batch_sums import FullBatch
 from bridle.session.clocks import Due
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound, PlayOutcome
 from bridle.session.feedback import Limits, Numbers, checked_feedback
-from bridle.session.late_feedback import Copy, PendingRounds, Ticket, round_of
+from bridle.session.late_feedback import Copy, PendingRounds, TicketGiven, round_of
 from bridle.session.parts import SessionParts
 from bridle.session.standing import LOOK, NOTHING, READ, Kept, Played, Standing
 from bridle.session.tried_points import checked_values, points_of, refuse_extras
@@ -62,12 +62,14 @@ class HistoryEntry(TypedDict):
     ticket: NotRequired[int]
 
 
+Listener: TypeAlias = Callable[[HistoryEntry], object] | None
+"""Whoever is told of every round, if anybody is."""
+
+
 class SessionRounds:
     """Where a session stands, and the machinery that plays its rounds, in Python or compiled."""
 
-    def __init__(
-        self, parts: SessionParts, start: Array, limits: Limits, history: Callable[[HistoryEntry], object] | None, engine: str
-    ) -> None:
+    def __init__(self, parts: SessionParts, start: Array, limits: Limits, history: Listener, engine: str) -> None:
         self.history, self.engine = history, engine
         self._parts = parts  # as they were at the start: see `_settled`
         self._start = start
@@ -75,7 +77,7 @@ class SessionRounds:
         self._k: int | None = len(each) if each is not None else None if declared is None else int(declared)
         if parts.names and self._k not in (None, len(parts.names)):
             many = f"{self._k} constraint{'s' if self._k != 1 else ''}"
-            raise InputError(f"names must hold one name for each of the {many} of the policy, not {validate.show(parts.names)}")
+            raise validate.refused(f"names must hold one name for each of the {many} of the policy", parts.names)
         self._k = len(parts.names) or self._k
         self._limits = limits._replace(k=self._k, names=parts.names)
         self._learns = learns_constraints(parts.record)  # until it has
@@ -292,7 +294,7 @@ class SessionRounds:
         g: Numbers,
         dg: Numbers,
         modulus: Numbers,
-        ticket: Ticket | int | None,
+        ticket: TicketGiven,
     ) -> HistoryEntry | None:
         """Take in an observation; what `history` is to be told of the round."""
         now = self._now

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from os import PathLike
 from struct import Struct
 from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
@@ -28,18 +27,19 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
 from bridle.policies.round_maps import RuleMixture
+from bridle.records import Arrays
 from bridle.session.alarms import WarningLog, Watch
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.feedback import LARGEST, Limits
 from bridle.session.ledger import LedgerFacts
 from bridle.session.parts import SessionParts
-from bridle.session.purse import Purse
+from bridle.session.purse import Budgets, Purse
+from bridle.storage import Facts, StrPath
 
 SCHEMA = 4
 """The version of the format: files of no other are read."""
@@ -106,14 +106,14 @@ class SessionImage(NamedTuple):
     memory: Memory = Memory()
 
 
-def save(path: str | PathLike[str], session: SessionImage) -> None:
+def save(path: StrPath, session: SessionImage) -> None:
     """Write a save file: the whole new one, or the old one stays."""
     members = packed(session)
     with storage.replacing(storage.named(path)) as file:
         write(file, members)
 
 
-def write(file: BinaryIO, members: dict[str, Array]) -> None:
+def write(file: BinaryIO, members: Arrays) -> None:
     """Write the members of a save file, one after the other."""
     try:
         np.savez(file, **members)  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ def write(file: BinaryIO, members: dict[str, Array]) -> None:
         raise complaint.__context__ or complaint from None
 
 
-def packed(session: SessionImage) -> dict[str, Array]:
+def packed(session: SessionImage) -> Arrays:
     """What a save file holds of a session: its arrays, and the header as text under its own name."""
     parts, pending = session.parts, session.parts.pending
     first, *others = pending.copies
@@ -204,7 +204,7 @@ class Saved:
 
     path: str
     header: Header
-    arrays: dict[str, Array]
+    arrays: Arrays
     seal: str
     """Its digest."""
 
@@ -276,7 +276,7 @@ class Saved:
             if x.shape != self.start.shape or not np.isfinite(x).all() or not within:
                 raise InputError(f"cannot load {self.path}: it is damaged (a decision must lie in the domain; {validate.show(x)} does not)")
 
-    def part(self, prefix: str) -> dict[str, Array]:
+    def part(self, prefix: str) -> Arrays:
         """The arrays whose names begin like this, without it."""
         return records.under(prefix, self.arrays)
 
@@ -338,7 +338,7 @@ def _sealed(
     totals: dict[str, Scalar],
     more: dict[str, Scalar],
     facts: SessionFacts,
-) -> dict[str, Array]:
+) -> Arrays:
     arrays, policy = {"start": start}, parts.configured
     header: dict[str, object] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(parts.record).__name__}
     header["session"] = facts
@@ -355,7 +355,7 @@ def _sealed(
     return {"header": np.array(storage.sealed(header, arrays)), **arrays}
 
 
-def read(path: str | PathLike[str]) -> Saved:
+def read(path: StrPath) -> Saved:
     """Read a save file back, or say in one line what is wrong with it."""
     return parsed(storage.read_whole(path), storage.named(path))
 
@@ -367,7 +367,7 @@ def parsed(data: bytes, name: str) -> Saved:
     except ValueError:
         raise InputError(f"cannot read {name}: it is truncated, damaged, or not a save file") from None
     try:
-        header = cast("dict[str, Any]", storage.parse(str(arrays.pop("header"))))
+        header = cast(Facts, storage.parse(str(arrays.pop("header"))))
         if header["library"] != "bridle":
             raise KeyError("library")
         schema, seal = header["schema"], str(header["digest"])
@@ -387,11 +387,11 @@ def parsed(data: bytes, name: str) -> Saved:
         if root not in MEMBERS:
             raise InputError(f"cannot read {name}: it holds {validate.show(key)}, which is not part of a save file")
         if value.dtype.kind != "f" or not (np.isfinite(value) if root in FINITE else ~np.isnan(value)).all():
-            raise InputError(f"cannot read {name}: {key!r} must hold numbers, not {validate.show(value)}")
+            raise validate.refused(f"cannot read {name}: {key!r} must hold numbers", value)
     return Saved(name, cast(Header, header), {key: np.array(value, dtype=float) for key, value in arrays.items()}, seal)
 
 
-def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCode:
+def encode_value(value: object, name: str, arrays: Arrays) -> RecordCode:
     """A JSON form of a value whose arrays go into `arrays` under dotted names."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"value": value}
@@ -411,7 +411,7 @@ def encode_value(value: object, name: str, arrays: dict[str, Array]) -> RecordCo
     raise Unportable(name)
 
 
-def decode_value(code: RecordCode, arrays: dict[str, Array]) -> Any:
+def decode_value(code: RecordCode, arrays: Arrays) -> Any:
     """What `encode_value` was given."""
     if "value" in code:
         return code["value"]
@@ -432,11 +432,8 @@ def decode_value(code: RecordCode, arrays: dict[str, Array]) -> Any:
 def _kinds() -> dict[str, type]:
     """The record types that a file may name."""
     kinds = [kind for room in ROOMS for module in _modules(room) for kind in vars(module).values()]
-    return {kind.__name__: kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "_fields") and _defined_in_a_room(kind)}
-
-
-def _defined_in_a_room(kind: type) -> bool:
-    return kind.__module__.split(".")[:2] in [["bridle", room] for room in ROOMS]
+    own = [kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "_fields")]
+    return {kind.__name__: kind for kind in own if kind.__module__.split(".")[:2] in [["bridle", room] for room in ROOMS]}
 
 
 def _modules(room: str) -> list[ModuleType]:
@@ -451,17 +448,17 @@ MAGIC, LENGTH = b"bridle-session-1\n", Struct("<I")
 class Capsule(NamedTuple):
     """The facts of a capsule, and its save file."""
 
-    facts: dict[str, Any]
+    facts: Facts
     saved: Saved
     digest: bytes
 
 
-def sealed(facts: Mapping[str, Any], image: SessionImage) -> tuple[bytes, bytes]:
+def sealed(facts: Facts, image: SessionImage) -> tuple[bytes, bytes]:
     """A capsule in bytes, and its digest."""
     members, file = packed(image), io.BytesIO()
     write(file, members)
     head = storage.canonical(facts).encode()
-    seal = cast("dict[str, Any]", storage.parse(str(members["header"])))["digest"]
+    seal = cast(Facts, storage.parse(str(members["header"])))["digest"]
     return b"".join((MAGIC, LENGTH.pack(len(head)), head, file.getvalue())), _digest(head, seal)
 
 
@@ -472,7 +469,7 @@ def opened(data: bytes, name: str) -> Capsule:
         raise InputError(f"cannot read {name}: it was not written by this version of bridle, or is damaged")
     end = start + LENGTH.unpack_from(data, len(MAGIC))[0]
     try:
-        facts = cast("dict[str, Any]", storage.parse(data[start:end]))
+        facts = cast(Facts, storage.parse(data[start:end]))
     except ValueError:
         raise InputError(f"cannot read {name}: it is damaged") from None
     saved = parsed(data[end:], name)
@@ -533,8 +530,8 @@ def refuse_another_policy(policy: object, saved: Saved, name: str) -> None:
         one, other = (
             None
             if part not in codes
-            else storage.digest({"code": codes[part]}, {key: value for key, value in found.items() if _of(key, part)})
-            for codes, found in ((given, _floats(arrays)), (stored, saved.arrays))
+            else storage.digest({"code": codes[part]}, {key: value for key, value in found.items() if f"{key}.".startswith(f"{part}.")})
+            for codes, found in ((given, {key: np.asarray(value, dtype=float) for key, value in arrays.items()}), (stored, saved.arrays))
         )
         if one != other:
             what = part.removeprefix("parameters.")
@@ -551,7 +548,7 @@ def refuse_other_options(given: Mapping[str, object], saved: Saved, name: str) -
             raise _differs(name, key, _plain(stored), _plain(value))
 
 
-def refuse_other_budgets(gates: Mapping[str, Gate | Pacer] | None, made: Capsule, name: str) -> None:
+def refuse_other_budgets(gates: Budgets, made: Capsule, name: str) -> None:
     """One error that names a budget which is not as the session was made with."""
     if gates is None:
         return
@@ -563,14 +560,6 @@ def refuse_other_budgets(gates: Mapping[str, Gate | Pacer] | None, made: Capsule
 
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, (tuple, list, np.ndarray)) else value
-
-
-def _floats(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: np.asarray(value, dtype=float) for key, value in arrays.items()}
-
-
-def _of(key: str, part: str) -> bool:
-    return key == part or key.startswith(f"{part}.")
 
 
 def _shown(code: Any, arrays: Mapping[str, Any]) -> object:

@@ -9,15 +9,13 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from os import PathLike
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, Self, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import database, records, validate
-from bridle.budgets import Gate, Pacer
 from bridle.core import Bound, Domain, Feedback, InputError, LearnsLate, Policy, S, TriesPoints, capability
 from bridle.domains.closed_form import BallSet
 from bridle.engines import check_name
@@ -30,20 +28,26 @@ from bridle.session import report_text, savefile
 from bridle.session.boundary import Boundary, Memory
 from bridle.session.certificate import Certificate
 from bridle.session.durable import DurableCore, Embedded, JournaledBudget, open_core
+from bridle.session.events import Key
 from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, is_sound, refuse_gone
-from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket
+from bridle.session.late_feedback import LATE_FORMS, PendingRounds, Ticket, TicketGiven
 from bridle.session.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.parts import SessionParts, checked_names
 from bridle.session.prior import Prior
+from bridle.session.purse import Budgets
 from bridle.session.rates import RateLimit
-from bridle.session.rounds import HistoryEntry
-from bridle.session.shown import LookedAt, ShownSession
+from bridle.session.rounds import HistoryEntry, Listener
 from bridle.session.standing import Played, Standing
 from bridle.session.tried_points import as_asked, refuse_extras, values_at
 from bridle.session.verbs import SessionVerbs, observed_at, refuse_other_constraints
+from bridle.showing import count, later, number, short
+from bridle.showing.marks import QUANTITIES
+from bridle.storage import Facts, StrPath
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bridle.database.store import EventStore
 
 T = TypeVar("T")
@@ -53,7 +57,15 @@ ENGINES_OF_SESSIONS = ("python", "compiled")
 """What can play a session's rounds, one at a time."""
 
 
-class Session(SessionVerbs, ShownSession):
+class LookedAt(NamedTuple):
+    """What is shown of a session: what it is and by which name, the plain session that holds the figures, and whether it can go on."""
+
+    called: str
+    session: Any
+    stands: str
+
+
+class Session(SessionVerbs):
     """One policy at work on your own stream: decide, observe, and know what is proved.
 
     A session keeps the policy's state, totals of what was observed, certificates, alarms, and rounds whose feedback comes late. It lives in
@@ -111,7 +123,7 @@ class Session(SessionVerbs, ShownSession):
         x1: ArrayLike | None = None,
         *,
         domain: Domain | None = None,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         certify: bool = True,
         levels: Sequence[float] = LEVELS,
         tolerance: float = TOLERANCE,
@@ -127,7 +139,7 @@ class Session(SessionVerbs, ShownSession):
         if isinstance(policy, Configured) and policy.runs is not None:
             raise InputError(f"policy stands for {policy.runs} runs; a session drives one: give every parameter as a number")
         if history is not None and not callable(history):
-            raise InputError(f"history must be callable, not {validate.show(history)}")
+            raise validate.refused("history must be callable", history)
         called = checked_names(names)
         record = for_constraints(record, len(called)) if called else record
         learns_late = capability(record, LearnsLate)
@@ -221,8 +233,7 @@ class Session(SessionVerbs, ShownSession):
         """
         price = self._read(lambda nested: self._settled(nested).price())
         if price is None:
-            name = getattr(self.policy, "name", type(self._parts.record).__name__)
-            raise InputError(f"policy {name} keeps no price here; policies with queues do, such as soft (without clip)")
+            raise InputError(f"policy {self._called} keeps no price here; policies with queues do, such as soft (without clip)")
         return price
 
     @property
@@ -237,8 +248,7 @@ class Session(SessionVerbs, ShownSession):
         """
         rates = self._read(lambda nested: self._settled(nested).rates())
         if not rates:
-            name = getattr(self.policy, "name", type(self._parts.record).__name__)
-            raise InputError(f"policy {name} keeps no limits on how often; policy rate does")
+            raise InputError(f"policy {self._called} keeps no limits on how often; policy rate does")
         return rates
 
     @property
@@ -268,7 +278,7 @@ class Session(SessionVerbs, ShownSession):
         """
         k = self._k if constraints is None else validate.whole("constraints", constraints)
         if self._k is not None and k != self._k:
-            raise InputError(f"constraints must be {self._k}, as the policy was made for, not {validate.show(constraints)}")
+            raise validate.refused(f"constraints must be {self._k}, as the policy was made for", constraints)
         compiles = self.engine != "python" and self._compiled is None
         if compiles and k is None:
             raise InputError("constraints must be given: how many a round has is not known before the first, and the round is compiled")
@@ -340,7 +350,7 @@ class Session(SessionVerbs, ShownSession):
 
     # --- saving ----------------------------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write everything needed to go on to one ``.npz`` file, atomically.
 
         Parameters
@@ -362,9 +372,9 @@ class Session(SessionVerbs, ShownSession):
     @classmethod
     def load(
         cls,
-        path: str | PathLike[str],
+        path: StrPath,
         policy: Configured | Policy[S] | None = None,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         engine: str | None = None,
     ) -> Session:
         """The session that was saved, bit for bit.
@@ -391,7 +401,7 @@ class Session(SessionVerbs, ShownSession):
         cls,
         saved: savefile.Saved,
         policy: Configured | Policy[S] | None = None,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         engine: str | None = None,
     ) -> Session:
         """The session in a save file, whose tickets go on with the numbers that they have."""
@@ -422,9 +432,9 @@ class Session(SessionVerbs, ShownSession):
         policy: Configured | Policy[S] | None = None,
         x1: ArrayLike | None = None,
         *,
-        history: Callable[[HistoryEntry], object] | None = None,
+        history: Listener = None,
         snapshot_every: int | None = None,
-        gates: Mapping[str, Gate | Pacer] | None = None,
+        gates: Budgets = None,
         wait: float = 0.0,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableSession:
@@ -470,7 +480,7 @@ class Session(SessionVerbs, ShownSession):
         if "commit" in options:
             raise InputError("commit is no longer an argument: each call is committed; for grouped commits, use the service (bridle serve)")
         if history is not None and not callable(history):
-            raise InputError(f"history must be callable, not {validate.show(history)}")
+            raise validate.refused("history must be callable", history)
         store = database.open_store(url)
         try:
             core = cls.core(store, name, policy, x1, snapshot_every=snapshot_every, gates=gates, wait=wait, **options)
@@ -488,9 +498,9 @@ class Session(SessionVerbs, ShownSession):
         x1: ArrayLike | None = None,
         *,
         snapshot_every: int | None = None,
-        gates: Mapping[str, Gate | Pacer] | None = None,
+        gates: Budgets = None,
         wait: float = 0.0,
-        replayed: Callable[[HistoryEntry], object] | None = None,
+        replayed: Listener = None,
         **options: Unpack[savefile.SessionOptions],
     ) -> DurableCore:
         """What `open` drives, for a program that commits the events of many sessions itself: see `bridle.session.durable`.
@@ -518,6 +528,73 @@ class Session(SessionVerbs, ShownSession):
         """
         return open_core(Session, Session._restored, store, name, policy, x1, snapshot_every, gates, wait, replayed, options)
 
+    # --- how it shows itself ---------------------------------------------------------------------------------------------------------
+
+    def _looked_at(self) -> LookedAt:
+        return LookedAt(type(self).__name__, self, "ready")
+
+    def __repr__(self) -> str:
+        called, session, stands = self._looked_at()
+        waiting = [f"{session.pending:,} pending"] if session.pending else []
+        figures = [count(session.rounds, "round"), f"cost {number(session.cost)}", f"CCV {number(session.ccv)}", *waiting, stands]
+        return f"{called}: {short(self.policy)}\n  {', '.join(figures)}"
+
+    def plot(
+        self,
+        what: str | Sequence[str] = QUANTITIES,
+        *,
+        rounds: Sequence[HistoryEntry] | None = None,
+        ax: object = None,
+        width: str | None = None,
+    ) -> Figure:
+        """Certified regret and CCV so far, beside what the theorem allows, as a figure.
+
+        A session keeps totals, not rounds. Both are drawn against the round where it has a journal (`Session.open`), which is replayed for
+        that; CCV is, where its history was kept. What is known of the present alone is drawn as bars.
+
+        Returns the figure. It is not shown, pyplot does not know it, and its ``savefig`` writes PDF with TrueType
+        fonts.
+
+        Parameters
+        ----------
+        what : {"regret", "ccv"} or a list of them, default ("regret", "ccv")
+            Which of the two is drawn; each has axes of its own.
+        rounds : list of dict, optional
+            What `history` was told. Default: the list of which `history` is the ``append``, as in ``Session(policy, history=log.append)``.
+        ax : axes of matplotlib, or a list of them, optional
+            Draw on these, one for each chart. Default: on a new figure.
+        width : {"column", "page"}, optional
+            As wide as the column (3.35 inches) or the page (7 inches) of a journal. Default: for slides and screens.
+
+        Examples
+        --------
+        >>> import bridle
+        >>> log = []
+        >>> session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), history=log.append)
+        >>> for _ in range(20):
+        ...     x = session.step(cost=bridle.Affine([-1.0, 0.0]), constraints=[bridle.Affine([1.0, 0.0], -0.5)])
+        >>> [panel.get_title(loc="left") for panel in session.plot().axes]
+        ['Regret after 20 rounds', 'CCV against t']
+        """
+        pictures, looked = later("bridle.session.pictures"), self._looked_at()
+        told = self._told_rounds() if rounds is None else rounds
+        curve = self._curve(pictures) if told is None else pictures.from_history(told)
+        drawn: Figure = pictures.plot_session(looked.session, curve, what, ax, width)
+        return drawn
+
+    def _curve(self, pictures: ModuleType) -> Any:
+        """What is known of it round by round, without a history."""
+        return None
+
+    def _told_rounds(self) -> Sequence[HistoryEntry] | None:
+        """What `history` was told, where that is the `append` of a list that holds something."""
+        listener = getattr(self._looked_at().session, "history", None)
+        kept = getattr(listener, "__self__", None)
+        return kept if isinstance(kept, list) and getattr(listener, "__name__", "") == "append" and kept else None
+
+    def _repr_html_(self) -> str:
+        return str(later("bridle.session.pictures").session_card(*self._looked_at(), self._told_rounds()))
+
     def __getstate__(self) -> dict[str, object]:
         """For copies and pickles: what was compiled stays behind, and is made again in the next round."""
         now = self._read(self._stand)
@@ -541,7 +618,7 @@ class Session(SessionVerbs, ShownSession):
 def _ascending(levels: Sequence[float]) -> list[float]:
     numbers = validate.array("levels", levels)
     if numbers.ndim != 1 or (numbers <= 0.0).any() or (np.diff(numbers) <= 0.0).any():
-        raise InputError(f"levels must be numbers above 0 in ascending order, not {validate.show(levels)}")
+        raise validate.refused("levels must be numbers above 0 in ascending order", levels)
     return numbers.tolist()  # type: ignore[no-any-return]
 
 
@@ -566,8 +643,6 @@ class DurableSession(Session):
     # --- the verbs -----------------------------------------------------------------------------------------------------------------------
 
     def decide(self, **said: Unpack[Prior]) -> Array:
-        if (not said or all(each is None for each in said.values())) and (x := self._embedded.decision()) is not None:
-            return x
         return self._embedded.do(self._core.decide, **said)  # type: ignore[no-any-return]
 
     def observe(
@@ -578,24 +653,21 @@ class DurableSession(Session):
         dg: Numbers = None,
         modulus: Numbers = None,
         *,
-        ticket: Ticket | int | None = None,
+        ticket: TicketGiven = None,
         played: Numbers = None,
-        key: str | bytes | None = None,
+        key: Key = None,
         pay: Mapping[str, float] | None = None,
         **gone: Never,
     ) -> None:
         """As `Session.observe`; `pay` are payments from this session's budgets that happen together with it, or not at all."""
         if gone:
             refuse_gone(gone)
-        if key is None and ticket is None and modulus is None and played is None and pay is None:
-            self._embedded.do(self._core.observe_numbers, f, df, g, dg)
-            return
         self._embedded.do(
             self._core.observe, f, df, g, dg, modulus,
             ticket=ticket, played=played, key=key, pay=pay,
         )  # fmt: skip
 
-    def ask(self, *, points: int | None = None, key: str | bytes | None = None, **said: Unpack[Prior]) -> Ticket:
+    def ask(self, *, points: int | None = None, key: Key = None, **said: Unpack[Prior]) -> Ticket:
         return self._embedded.do(self._core.ask, points=points, key=key, **said)  # type: ignore[no-any-return]
 
     def forget(self, ticket: Ticket | int) -> None:
@@ -616,9 +688,7 @@ class DurableSession(Session):
     def warm_up(self, constraints: int | None = None) -> None:
         self._embedded.do(self._core.warm_up, constraints)
 
-    def change_limit(
-        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | bytes | None = None
-    ) -> None:
+    def change_limit(self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: Key = None) -> None:
         """Change a limit, by its name or its place, for all feedback from now on.
 
         `offset` is added to the limit's values: above 0 it is stricter than its functions say, 0 is as they say. `at_most` is for policy
@@ -667,7 +737,7 @@ class DurableSession(Session):
         return self._core.durable, self._core.seq
 
     @property
-    def changes(self) -> tuple[dict[str, Any], ...]:
+    def changes(self) -> tuple[Facts, ...]:
         """What was changed on the way: in which round, which limit, and how; for a limit on how often also what was counted before."""
         return self._embedded.read(lambda core: core.changes.listed)
 

@@ -46,7 +46,7 @@ def _numbers(name: str, function: object, x: Array, *, several: bool) -> Array:
     elif callable(function):
         value = function(x.copy())
     else:
-        raise InputError(f"{name} must be a function, not {validate.show(function)}")
+        raise validate.refused(f"{name} must be a function", function)
     numbers = validate.array(f"the value of {name}", value)
     if numbers.ndim > (1 if several else 0):
         raise InputError(f"the value of {name} must be a number, not an array of shape {numbers.shape}")

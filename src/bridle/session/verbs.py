@@ -15,7 +15,7 @@ from bridle.ops import Array
 from bridle.session.actions import SessionActions
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES
 from bridle.session.feedback import Numbers, evaluate, refuse_gone
-from bridle.session.late_feedback import Ticket
+from bridle.session.late_feedback import Ticket, TicketGiven
 from bridle.session.prior import HintGiven, Known
 from bridle.session.rounds import ENTRANCES, mark, wait
 from bridle.session.savefile import SessionImage
@@ -82,7 +82,7 @@ class SessionVerbs(SessionActions):
         dg: Numbers = None,
         modulus: Numbers = None,
         *,
-        ticket: Ticket | int | None = None,
+        ticket: TicketGiven = None,
         played: Numbers = None,
         **gone: Never,
     ) -> None:
@@ -404,4 +404,4 @@ def observed_at(x: Array, cost: object, constraints: Iterable[object]) -> dict[s
 def refuse_other_constraints(constraints: object) -> None:
     """One error where constraints are not a list."""
     if callable(constraints) or hasattr(constraints, "value") or not isinstance(constraints, Iterable):
-        raise InputError(f"constraints must be a list of functions, not {validate.show(constraints)}")
+        raise validate.refused("constraints must be a list of functions", constraints)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +15,24 @@ if TYPE_CHECKING:
 NOT_NUMBERS = 10_000
 
 
-class Strong(str):
-    """A cell that is set in bold."""
+class Cell(str):
+    """A cell that looks otherwise than the rest: its `looks` are classes of a page's style sheet, and `tip` is said of it there.
+
+    Elsewhere only the look "best" is seen: it is set in bold.
+    """
+
+    looks: tuple[str, ...]
+    tip: str
+
+    def __new__(cls, text: str, *looks: str, tip: str = "") -> Cell:
+        cell = super().__new__(cls, text)
+        cell.looks, cell.tip = looks, tip
+        return cell
+
+
+def is_best(cell: str) -> bool:
+    """Whether a cell is to be set in bold."""
+    return isinstance(cell, Cell) and "best" in cell.looks
 
 
 class TextTable(NamedTuple):
@@ -56,7 +73,7 @@ def text_table(table: TextTable) -> RichTable:
             drawn.add_section()
             drawn.add_row(*[""] * table.columns[1:].index("policy"), Text(name, style="bold"))
         for row in rows:
-            drawn.add_row(*(Text(cell, style="bold" if isinstance(cell, Strong) else "") for cell in row))
+            drawn.add_row(*(Text(cell, style="bold" if is_best(cell) else "") for cell in row))
     return drawn
 
 
@@ -96,13 +113,27 @@ def card_table(table: TextTable) -> str:
     return f'<table style="{CARD}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 
-def page_table(label: str, head: str, body: str, caption: str = "") -> str:
-    """A table of a page, which scrolls by itself where there is little room; `head` and `body` are rows, `caption` too is HTML."""
+def page_table(label: str, columns: Sequence[str], rows: Iterable[str], caption: str = "") -> str:
+    """A table of a page, which scrolls by itself where there is little room; `rows` are those of `page_row`, `caption` too is HTML."""
     above = f"<caption>{caption}</caption>" if caption else ""
+    first, *others = (escape(name).replace("\n", "<br>") for name in columns)
+    head = f'<th class="name" scope="col">{first}</th>' + "".join(f'<th scope="col">{name}</th>' for name in others)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table>{above}'
-        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def page_row(name: str, cells: Sequence[str], columns: int, attributes: str = "") -> str:
+    """A row of so many columns beside its name, which is HTML; the last of fewer cells reaches over the rest. Powers are raised."""
+    drawn = ""
+    for i, cell in enumerate(cells, start=1):
+        text = re.sub(r"\^(-?[\d.]+)$", r"<sup>\1</sup>", escape(cell))
+        look = f' class="{" ".join(cell.looks)}"' if isinstance(cell, Cell) and cell.looks else ""
+        look += f' title="{escape(cell.tip)}"' if isinstance(cell, Cell) and cell.tip else ""
+        wide = i == len(cells) < columns
+        drawn += f'<td{look} colspan="{columns - i + 1}"><div>{text}</div></td>' if wide else f"<td{look}>{text}</td>"
+    return f'<tr{attributes}><th scope="row">{name}</th>{drawn}</tr>'
 
 
 # --- papers ---------------------------------------------------------------------------------------------------------------------------
@@ -126,7 +157,7 @@ def markdown(table: TextTable) -> str:
     """The table in Markdown."""
 
     def line(row: Sequence[str]) -> str:
-        cells = [f"**{cell}**" if isinstance(cell, Strong) else cell for cell in (*row, *[""] * (len(table.columns) - len(row)))]
+        cells = [f"**{cell}**" if is_best(cell) else cell for cell in (*row, *[""] * (len(table.columns) - len(row)))]
         return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
     rule = "|" + "".join("---:|" if i >= table.numeric else "---|" for i in range(len(table.columns)))
@@ -155,4 +186,4 @@ def latex(table: TextTable) -> str:
 
 def _latex_cell(cell: str, figure: bool) -> str:
     text = ("--" if cell == "-" else escape_latex(cell).replace("-", "$-$")) if figure and cell[:1] in "-0123456789" else escape_latex(cell)
-    return rf"\textbf{{{text}}}" if isinstance(cell, Strong) else text
+    return rf"\textbf{{{text}}}" if is_best(cell) else text

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bridle import validate
 from bridle.backends import UNBOUNDED, Band, least_distance, quadratic_in_bands, redundant_rows, stacked
-from bridle.core import Domain, InputError
+from bridle.core import Domain
 from bridle.domains.closed_form import BallSet, L1BallSet
 from bridle.domains.facets import faces, one_sided, peeled
 from bridle.ops import Array, absolute, norm
@@ -215,7 +215,7 @@ def projector_for(domain: Domain) -> CutProjector:
         return ByProjection(domain, middle, scale)
     sides = faces(domain)
     if sides is None:
-        raise InputError(f"domain must be a ball or have faces (box, simplex, L1 ball, polyhedron), not {validate.show(domain)}")
+        raise validate.refused("domain must be a ball or have faces (box, simplex, L1 ball, polyhedron)", domain)
     rows, low, high = sides
     lengths, own = np.sqrt((rows * rows).sum(axis=1)), rows @ middle
     return WithFaces(
