@@ -183,8 +183,9 @@ def check_name(name: object, known: Collection[str] = ENGINES) -> str:
     """
     if isinstance(name, str) and name == "cuda":
         raise InputError("engine 'cuda' was removed; use engine='jax', which uses a GPU where JAX sees one")
-    validate.one_of("engine", name if name != "numba" else "compiled", known)
-    return "compiled" if name == "numba" else str(name)
+    known_as = "compiled" if isinstance(name, str) and name == "numba" else name
+    validate.one_of("engine", known_as, known)
+    return str(known_as)
 
 
 def fastest(rounds: int, policy: object, adversary: object) -> str:
