@@ -11,36 +11,42 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
-from bridle.database.rows import Event, Fenced, Found, Owned, StoreError
+from bridle.database.rows import Fenced, Found, Owned, StoreError
 from bridle.database.store import EventStore
 from bridle.game.totals import charged
 from bridle.ops import Array
-from bridle.service.errors import Turned, elsewhere, too_many, unavailable
-from bridle.service.limits import ServiceLimits
+from bridle.policies.registry import Configured
+from bridle.service.bodies import AlarmFacts, GateStands, SessionStands
+from bridle.service.config import ServiceLimits
+from bridle.service.errors import HTTPError, elsewhere, too_many, unavailable
 from bridle.service.logs import log
+from bridle.service.metrics import SessionFigures
 from bridle.service.writer import CommitGroup, GroupWriter, JournalLine
 from bridle.session.clocks import ASSUMPTIONS_EVERY
-from bridle.session.durable import DurableCore
+from bridle.session.durable import Applied, DurableCore
+from bridle.session.rates import limit_names
 from bridle.session.rounds import HistoryEntry
 from bridle.session.session import Session
 
 T = TypeVar("T")
 
 SLOW = 0.005
-"""Seconds: what may take longer than this is done in the thread for slow things."""
+"""Seconds: after an event that took longer than this, the next one is played in the thread for slow things."""
 
-UNKNOWN = 2.0 * SLOW
-"""What an event is taken to last as long as nobody knows: the first ones may load or compile something."""
+CERTIFIED_EVERY = 64
+"""What is proved of a session is worked out anew for the metrics once so many rounds more have been observed."""
 
 REMEMBERED = 500
 """So many of the last rounds can be shown."""
@@ -64,13 +70,8 @@ class Tools:
     limits: ServiceLimits
 
 
-@dataclass(slots=True)
-class VerbOutcome:
-    """What came of a call on a session: the answer, and the rows that must be durable before it leaves; `again`: it had been asked."""
-
-    answer: bytes
-    rows: Sequence[Event]
-    again: bool = False
+Verb: TypeAlias = Callable[[DurableCore], Applied]
+"""What is done to a session, in its turn and by one thread at a time; its answer, and the rows that must be durable before that leaves."""
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
@@ -129,6 +130,44 @@ def averages(g: Array) -> tuple[list[float], list[float] | None]:
     return charged(g, 1).tolist(), charged(np.maximum(g, 0.0), 1).tolist()
 
 
+def whole_session(core: DurableCore) -> Session:
+    """The session of a core, to be looked at."""
+    return cast(Session, core.session)
+
+
+def stands(budget: Gate | Pacer) -> GateStands:
+    """Where a budget stands."""
+    if isinstance(budget, Pacer):
+        own = budget.gate
+        return GateStands("pacer", budget.budget, budget.spent, budget.left, own.unit, budget.price, budget.played, budget.rounds)
+    return GateStands("gate", budget.budget, budget.spent, budget.left, budget.unit)
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it."""
+    return value if isfinite(value) else None
+
+
+def parameters_of(session: Session) -> dict[str, object]:
+    """What the policy was told, as JSON has it: a record by the name of its type."""
+    configured = session.policy
+    told = configured.recipe[1] if isinstance(configured, Configured) else {}
+    return {name: _plain(value) for name, value in told.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
+
+
+def named(session: Session, values: Array) -> dict[str, float]:
+    """A value of each limit, by its name."""
+    return dict(zip(limit_names(len(values), session.names), values.tolist(), strict=True))
+
+
 class Hosted:
     """One session, its journal, and whoever waits for it."""
 
@@ -148,112 +187,15 @@ class Hosted:
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
         self._last: CommitGroup | None = None
-        self._pace = UNKNOWN  # seconds that an event takes: what has been slow is taken to be so for a while
+        self._slow = True  # whether the last event took long; the first one may load or compile something
         self._safe = 0  # the last event that is known to be durable
         self._snapshot: asyncio.Task[None] | None = None
 
     # --- taking turns -----------------------------------------------------------------------------------------------------------------
 
-    async def play(self, verb: Callable[[DurableCore], VerbOutcome], events: int = 1) -> bytes:
-        """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
-        core, line = self._core, self._line
-        busy = self._lock.locked() or self._waiting or not self._fresh() or self._aside(events) is not None
-        if busy or core is None or line is None:
-            core, line, outcome, last = await self._take_turn(verb, events)
-        else:  # nobody is before it, and it takes no time: nothing else can happen until it is queued
-            try:
-                outcome = self._apply(verb, core, events)
-            except BaseException as wrong:
-                raise self._broken_off(wrong) from None
-            last = self._queued(outcome, line)
-        if last is not None:
-            await self._durable(last, line)
-        if not outcome.rows:
-            if not self.tools.store.holds(line.lease):
-                raise unavailable(LOST)
-        elif line is self._line and outcome.rows[-1].seq > self._safe:
-            self._safe = outcome.rows[-1].seq
-        if core.snapshot_due and self._snapshot is None:
-            self._snapshot = asyncio.create_task(self._put_snapshot())
-        return outcome.answer
-
-    async def _take_turn(
-        self, verb: Callable[[DurableCore], VerbOutcome], events: int
-    ) -> tuple[DurableCore, JournalLine, VerbOutcome, CommitGroup | None]:
-        """Wait for this request's turn, and have it applied where it holds up nobody else."""
-        await self._enter()
-        try:
-            core = self._core if self._fresh() else await self._open()
-            line = self._line
-            assert core is not None
-            assert line is not None
-            aside, given = self._aside(events), (verb, core, events)
-            try:
-                outcome = self._apply(*given) if aside is None else await self._loop.run_in_executor(aside, self._apply, *given)
-            except BaseException as wrong:
-                raise self._broken_off(wrong) from None
-            return core, line, outcome, self._queued(outcome, line)
-        finally:
-            self._lock.release()
-
-    def _apply(self, verb: Callable[[DurableCore], VerbOutcome], core: DurableCore, events: int) -> VerbOutcome:
-        """Apply something, and note how long that takes."""
-        begun, look = perf_counter(), self._looks(core, events)
-        outcome = verb(core)
-        if not look:
-            self._pace = max((perf_counter() - begun) / events, 0.8 * self._pace)
-        return outcome
-
-    def _looks(self, core: DurableCore, events: int) -> bool:
-        """Whether it is one event after which the session looks back at its rounds, which takes long; of many, it is part of the pace."""
-        return events == 1 and core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1
-
-    def _aside(self, events: int) -> Executor | None:
-        """The threads in which so many events are applied, None where they take no time."""
-        core = self._core
-        slow = core is None or events * self._pace > SLOW or self._looks(core, events)
-        return self.tools.compute if slow else self.tools.lookups
-
-    def _broken_off(self, wrong: BaseException) -> BaseException:
-        """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
-        core = self._core
-        if isinstance(wrong, InputError | Turned) and (core is None or not core.stale):  # nothing was applied
-            return wrong
-        self._core = None
-        return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
-
-    def _queued(self, outcome: VerbOutcome, line: JournalLine) -> CommitGroup | None:
-        """Have the rows of something committed; the group whose commit its answer waits for."""
-        if outcome.rows:
-            self._last = self.tools.writer.append(line, outcome.rows)
-        return self._last
-
-    async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
-        """Look at the session; what is seen leaves once it is durable."""
-        await self._enter()
-        try:
-            core = self._core if self._fresh() else await self._open()
-            assert core is not None
-            assert self._line is not None
-            try:
-                found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
-            except StoreError as problem:
-                self._core = None
-                raise self._trouble(problem) from None
-            line, last = self._line, self._last
-        finally:
-            self._lock.release()
-        if last is not None:
-            await self._durable(last, line)
-        if not self.tools.store.holds(line.lease):
-            raise unavailable(LOST)
-        return found
-
-    async def _enter(self) -> None:
-        """Wait for this request's turn."""
-        if not self._lock.locked():
-            await self._lock.acquire()
-            return
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """The turn of a request: one after the other, in the order in which they came."""
         if self._waiting >= self.tools.limits.waiting:
             raise too_many(f"{self._waiting} requests wait for session {self.name} already")
         self._waiting += 1
@@ -261,38 +203,97 @@ class Hosted:
             await self._lock.acquire()
         finally:
             self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._lock.release()
 
-    def _fresh(self) -> bool:
-        """Whether the memory is where the journal is, or ahead of it only by what is being committed."""
+    async def play(self, verb: Verb, events: int = 1) -> bytes:
+        """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
+        async with self.turn():
+            core, line = await self._ready()
+            aside = self._aside(core, events)
+            try:
+                applied = self._apply(verb, core) if aside is None else await self._loop.run_in_executor(aside, self._apply, verb, core)
+            except BaseException as wrong:
+                raise self._broken_off(wrong, core) from None
+            if applied.rows:
+                self._last = self.tools.writer.append(line, applied.rows)
+            last = self._last
+        await self._durable(last, line, bool(applied.rows))
+        if applied.rows and line is self._line and applied.rows[-1].seq > self._safe:
+            self._safe = applied.rows[-1].seq
+        if core.snapshot_due and self._snapshot is None:
+            self._snapshot = asyncio.create_task(self._put_snapshot())
+        return applied.answer or b""
+
+    def _aside(self, core: DurableCore, events: int) -> Executor | None:
+        """The threads in which so many events are played; None where that is soon done, and nobody is held up if the loop does it."""
+        look = core.session.rounds % ASSUMPTIONS_EVERY + events >= ASSUMPTIONS_EVERY  # the session will look back at its rounds
+        return self.tools.compute if self._slow or look else self.tools.lookups
+
+    def _apply(self, verb: Verb, core: DurableCore) -> Applied:
+        """Apply something, and note whether that took long."""
+        begun = perf_counter()
+        try:
+            return verb(core)
+        finally:
+            self._slow = perf_counter() - begun > SLOW
+
+    def _broken_off(self, wrong: BaseException, core: DurableCore) -> BaseException:
+        """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
+        if isinstance(wrong, InputError | HTTPError) and not core.stale:  # nothing was applied
+            return wrong
+        self._core = None
+        return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
+
+    async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
+        """Look at the session; what is seen leaves once it is durable."""
+        async with self.turn():
+            core, line = await self._ready()
+            try:
+                found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
+            except StoreError as problem:
+                self._core = None
+                raise self._trouble(problem) from None
+            last = self._last
+        await self._durable(last, line)
+        return found
+
+    async def _ready(self) -> tuple[DurableCore, JournalLine]:
+        """The session, where its journal is or ahead of it only by what is being committed, and what it is written by."""
         core, line = self._core, self._line
         if core is None or line is None or line.broken is not None:
-            return False
+            return await self._open()
         if core.durable < self._safe:
             core.committed(self._safe)
-        return True
+        return core, line
 
-    async def _durable(self, last: CommitGroup, line: JournalLine) -> None:
-        """Wait for a commit."""
+    async def _durable(self, last: CommitGroup | None, line: JournalLine, wrote: bool = False) -> None:
+        """Wait for a commit; where this owner has not just written, it must hold the session still."""
         try:
-            await last.durable(line)
+            if last is not None:
+                await last.durable(line)
         except StoreError as problem:
             raise self._trouble(problem) from None
+        if not wrote and not self.tools.store.holds(line.lease):
+            raise unavailable(LOST)
 
-    def _trouble(self, problem: StoreError) -> Turned:
+    def _trouble(self, problem: StoreError) -> HTTPError:
         """What a client is told of trouble with the database."""
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(
-        self, core: DurableCore, f: float, g: list[float], ticket: int | None = None, played: list[float] | None = None,
-        violation: list[float] | None = None,
-    ) -> None:  # fmt: skip
+    def remember(self, core: DurableCore, f: float, g: object, ticket: int | None = None, played: object = None) -> None:
         """Note a round that was just observed, to be shown."""
-        session = cast(Session, core.session)
+        session = whole_session(core)
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
-        fast = session._live if session._boundary is None else None
-        cost, violations = (session.cost, session.violations) if fast is None else (float(fast.cost), fast.hard.copy())
-        self.rounds.append(PlayedRound(session.rounds, x if played is None else played, f, g, cost, violations, ticket, violation))
+        values, violation = ([], None) if g is None else averages(np.asarray(g, dtype=float))
+        self.rounds.append(
+            PlayedRound(
+                session.rounds, played if isinstance(played, list) else x, f, values, session.cost, session.violations, ticket, violation
+            )
+        )
 
     def hear(self, core: DurableCore) -> None:
         """Log and keep the warnings that nobody has heard of yet."""
@@ -300,20 +301,60 @@ class Hosted:
             self.alarms[type(warning).__name__] = str(warning)
             log("alarm", logging.WARNING, session=self.name, kind=type(warning).__name__, text=str(warning))
 
+    # --- what is shown ----------------------------------------------------------------------------------------------------------------
+
+    def alarm_facts(self, core: DurableCore) -> list[AlarmFacts]:
+        """Which warnings the session has given, in which round, and what they say."""
+        return [AlarmFacts(kind, t, self.alarms.get(kind)) for kind, t in whole_session(core)._log.rounds.items()]
+
+    def standing(self, core: DurableCore) -> SessionStands:
+        """Where the session stands."""
+        session = whole_session(core)
+        violations = session.violations.tolist()
+        return SessionStands(
+            name=self.name,
+            policy=getattr(session.policy, "name", ""),
+            parameters=parameters_of(session),
+            dim=session._dim,
+            engine=session.engine,
+            names=list(session.names),
+            round=session.rounds,
+            x=next_decision(core),
+            pending=session.pending,
+            dropped=session.dropped,
+            cost=finite(session.cost),
+            ccv=finite(max(violations, default=0.0)),
+            violations=violations,
+            alarms=self.alarm_facts(core),
+            gates={name: stands(budget) for name, budget in core.purse.budgets.items()},
+            quarantined=self.quarantined,
+        )
+
+    def figures(self, core: DurableCore) -> SessionFigures:
+        """What is measured of the session; what is proved is worked out anew only now and then."""
+        session = whole_session(core)
+        if not 0 <= session.rounds - self.certified[0] < CERTIFIED_EVERY:
+            with suppress(InputError):  # it keeps no certificates
+                self.certified = (session.rounds, session.certificate().regret)
+        prices: dict[str, float] = {}
+        with suppress(InputError):  # the policy keeps none
+            prices = named(session, session.price)
+        return SessionFigures(self.standing(core), named(session, session.violations), prices, self.certified[1])
+
     # --- the journal ------------------------------------------------------------------------------------------------------------------
 
-    async def _open(self) -> DurableCore:
+    async def _open(self) -> tuple[DurableCore, JournalLine]:
         """The session from its journal: at first, and whenever the memory may be ahead of it."""
         self._core = self._line = None
         again: deque[PlayedRound] = deque(maxlen=REMEMBERED)
         core = await self._loop.run_in_executor(self.tools.compute, self._resume, lambda entry: again.append(shown_again(entry)))
         first = again[0].round if again else core.session.rounds + 1
         self.rounds = deque([*(each for each in self.rounds if each.round < first), *again], REMEMBERED)
-        self._core, self._line, self._last = core, JournalLine(core.lease), None
-        self._safe, self._pace = core.seq, UNKNOWN
+        self._core, self._line, self._last = core, (line := JournalLine(core.lease)), None
+        self._safe, self._slow = core.seq, True
         self.decided = next_decision(core)
         self.hear(core)
-        return core
+        return core, line
 
     def _resume(self, replayed: Callable[[HistoryEntry], object]) -> DurableCore:
         begun = perf_counter()
@@ -337,8 +378,7 @@ class Hosted:
     async def _put_snapshot(self) -> None:
         """Keep a snapshot of what is durable."""
         try:
-            await self._enter()
-            try:
+            async with self.turn():
                 core, line, last = self._core, self._line, self._last
                 if core is None or line is None or line.broken is not None:
                     return
@@ -348,8 +388,6 @@ class Hosted:
                 if not core.snapshot_due:
                     return
                 row = await self._loop.run_in_executor(self.tools.compute, core.snapshot)
-            finally:
-                self._lock.release()
             await self.tools.writer.do(lambda: self.tools.store.put_snapshot(line.lease, row))
         except StoreError as problem:
             log("no snapshot", session=self.name, problem=str(problem))
@@ -358,14 +396,11 @@ class Hosted:
 
     async def close(self) -> None:
         """Let go of the session: what was begun is finished, and its lease is given back."""
-        await self._enter()
-        try:
-            if self._last is not None and self._line is not None:
-                with suppress(StoreError):
-                    await self._last.durable(self._line)
-            line, self._core, self._line, self._last = self._line, None, None, None
-            if line is not None:
-                with suppress(StoreError):
+        async with self.turn():
+            line, last, self._core, self._line, self._last = self._line, self._last, None, None, None
+            with suppress(StoreError):
+                if last is not None and line is not None:
+                    await last.durable(line)
+            with suppress(StoreError):
+                if line is not None:
                     await self.tools.writer.do(lambda: self.tools.store.release(line.lease))
-        finally:
-            self._lock.release()

@@ -19,7 +19,7 @@ from html import escape
 from importlib.resources import files as resources
 from string import Template
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -28,19 +28,20 @@ from bridle import __version__
 from bridle.comparisons.html_page import read_template, style_sheet
 from bridle.core import InputError, Unavailable
 from bridle.service.calls import Call
-from bridle.service.door import POLICY
-from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, Turned, unavailable
+from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, HTTPError, unavailable
+from bridle.service.hosted import Hosted, whole_session
 from bridle.service.logs import log
-from bridle.service.standings import standing, whole_session
 from bridle.session import report_text
 from bridle.session.durable import DurableCore
 
 if TYPE_CHECKING:
-    from bridle.service.hosted import Hosted
     from bridle.service.service import Service
 
-AT_ONCE = 32
-"""So many sessions are looked at before others may go on."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What a page of the service may load: what comes from the service, and nothing else."""
 
 
 class PageFile(NamedTuple):
@@ -79,19 +80,7 @@ class ServiceWatch:
 
     async def overview(self) -> list[Picture]:
         """Every session, in full where it is open here."""
-        found: list[Picture] = []
-        for i, (name, owner) in enumerate(await self._service.names()):
-            hosted = self._service.hosted.get(name)
-            if hosted is None:
-                found.append({"name": name, "owner": owner})
-                continue
-            try:
-                found.append(await hosted.read(lambda core, hosted=hosted: _plain(standing(hosted, core)), quick=True))  # type: ignore[misc]
-            except Turned as turned:  # its store is in trouble, or it has gone elsewhere: the others can be shown
-                found.append({"name": name, "owner": turned.headers.get("Location")})
-            if i % AT_ONCE == AT_ONCE - 1:
-                await asyncio.sleep(0)
-        return found
+        return msgspec.to_builtins(await self._service.overview())  # type: ignore[no-any-return]
 
     async def portrait(self, name: str) -> Picture:
         """One session, with what is proved of it."""
@@ -105,13 +94,8 @@ class ServiceWatch:
         return [each.facts() for each in rounds]
 
 
-def _plain(value: object) -> Any:
-    """A struct as JSON has it."""
-    return msgspec.to_builtins(value)
-
-
 def _portrait(hosted: Hosted, core: DurableCore) -> Picture:
-    session, stands = whole_session(core), _plain(standing(hosted, core))
+    session, stands = whole_session(core), msgspec.to_builtins(hosted.standing(core))
     try:
         proof = session.certificate()
     except InputError:  # it keeps no certificates
@@ -130,24 +114,24 @@ async def show_page(call: Call) -> Response:
 
 async def show_file(call: Call) -> Response:
     """GET /page/{file}."""
-    file = page_files().get(str(call.request.path_params["file"]))
+    file = page_files().get(str(call.path_params["file"]))
     if file is None:
-        raise Turned(NOT_FOUND, "the page has no such file")
+        raise HTTPError(NOT_FOUND, "the page has no such file")
     return Response(file.content, media_type=file.kind, headers={"Cache-Control": "no-cache"})
 
 
 async def events(call: Call) -> Response:
     """GET /v1/events: pictures of all sessions, or of the one that ``session=`` names, until the server stops or nobody looks."""
-    pictures: LivePictures = call.request.app.state.pictures
-    ring, told = call.service.ring, call.request.headers.get("authorization")
+    pictures: LivePictures = call.app.state.pictures
+    ring, told = call.service.ring, call.headers.get("authorization")
     try:
-        stream = await pictures.look(call.request.query_params.get("session"), lambda: ring.admit(told, "read"))
+        stream = await pictures.look(call.query_params.get("session"), lambda: ring.admit(told, "read"))
     except Unavailable as full:
         raise unavailable(str(full), 10) from None
-    except Turned as turned:
+    except HTTPError as turned:
         if turned.status != ELSEWHERE:
             raise
-        raise Turned(CONFLICT, f"{turned.sentence}: its page is there") from None  # a browser would not send the key to another server
+        raise HTTPError(CONFLICT, f"{turned.sentence}: its page is there") from None  # a browser would not send the key to another server
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 
@@ -166,24 +150,6 @@ Picture: TypeAlias = dict[str, Any]
 """A JSON object that the page draws."""
 
 
-class Watched(Protocol):
-    """What the pictures are made of: the service."""
-
-    stopping: asyncio.Event
-
-    async def overview(self) -> list[Picture]:
-        """Every session as the list of sessions has it."""
-        ...
-
-    async def portrait(self, name: str) -> Picture:
-        """One session: ``session`` as the list has it, ``certificate``, ``alarms`` and ``report``, each null where there is none."""
-        ...
-
-    async def last_rounds(self, name: str, last: int) -> list[Picture]:
-        """The last rounds that were played of a session, the newest last."""
-        ...
-
-
 class KeptPicture(NamedTuple):
     """A picture that was made, when, and how long that took."""
 
@@ -195,7 +161,7 @@ class KeptPicture(NamedTuple):
 class LivePictures:
     """Makes pictures of a service, for whoever looks."""
 
-    def __init__(self, watched: Watched, period: float = PERIOD) -> None:
+    def __init__(self, watched: ServiceWatch, period: float = PERIOD) -> None:
         self._watched, self._period = watched, period
         self._kept: dict[str | None, KeptPicture] = {}
         self._making: dict[str | None, asyncio.Lock] = {}
@@ -209,7 +175,7 @@ class LivePictures:
     async def look(self, name: str | None, admit: Callable[[], Awaitable[object]] | None = None) -> AsyncIterator[bytes]:
         """The events for one who looks at all sessions, or at the one of this name, which must be there.
 
-        `admit` is asked before every picture, and raises `Turned` once who looks may look no more.
+        `admit` is asked before every picture, and raises `HTTPError` once who looks may look no more.
         """
         if self.streams >= MOST_STREAMS:
             raise Unavailable(f"{MOST_STREAMS} pages are open already: close one, or try again later")
@@ -236,7 +202,7 @@ class LivePictures:
                     spoken = monotonic()
                     yield b": nothing new\n\n"
                 await self._rest(self._period)
-        except Turned as turned:  # the key was revoked, the session has gone elsewhere, ...: the page asks again, and is told
+        except HTTPError as turned:  # the key was revoked, the session has gone elsewhere, ...: the page asks again, and is told
             log("a page is told no more", session=name, problem=turned.sentence)
         finally:
             self._looking[name] -= 1
