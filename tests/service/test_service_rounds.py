@@ -133,7 +133,7 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
     plain = [{"kind": "observe", **record} for record in records(70, k=2)]
     told = [each for i, record in enumerate(plain) for each in (record, record | ODD[i // 8 % len(ODD)])[: 2 if i % 8 == 3 else 1]]
     read = reader(BatchBody)(json.dumps({"events": told}).encode())
-    hosted = SimpleNamespace(rounds=[], decided=None, waiting={}, hear=lambda core: core.warnings())
+    hosted = SimpleNamespace(rounds=[], decided=None, waiting={})
     hosted.remember = partial(Hosted.remember, hosted)
     refused: list[tuple[int, str]] = []
     outcome = commands.in_order([commands.observing(event, None, hosted) for event in read.events], refused)(batch)

@@ -7,8 +7,6 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import cache
 from itertools import count
 from time import perf_counter
@@ -16,14 +14,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import Route, Router
+from starlette.types import Message, Receive, Scope, Send
 
 from bridle.core import InputError
 from bridle.database.rows import StoreError
@@ -50,7 +45,7 @@ from bridle.service.bodies import (
     TicketAnswer,
     reader,
 )
-from bridle.service.calls import JSON, Call, encode
+from bridle.service.calls import JSON, Call, encode, header
 from bridle.service.config import is_loopback
 from bridle.service.errors import BAD_FORM, CONFLICT, ELSEWHERE, FORBIDDEN, REFUSED, TOO_LARGE, HTTPError, unavailable
 from bridle.service.logs import LOG, request_id
@@ -174,8 +169,12 @@ class Endpoint:
             raise unavailable("the database is in trouble: try again in a moment") from None
         except InputError as wrong:
             raise await refused(call, REFUSED, str(wrong)) from None
-        response = Response(answer, self.route.status, media_type=JSON) if isinstance(answer, bytes) else answer
-        await response(scope, receive, send)
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
+        else:
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
+            await send({"type": "http.response.start", "status": self.route.status, "headers": headers})
+            await send({"type": "http.response.body", "body": answer})
 
     async def answer(self, call: Call) -> bytes | Response:
         """What the handler answers, if the key may ask and the body can be read."""
@@ -183,7 +182,7 @@ class Endpoint:
         if self.route.scope is not None:
             if service.config.insecure:
                 refuse_other_sites(call)
-            call.key = await service.ring.admit(call.headers.get("authorization"), self.scope)
+            call.key = await service.ring.admit(header(call.scope, b"authorization"), self.scope)
             call.scope["who"] = who(call.key)
             if service.why_not is not None:
                 raise unavailable(service.why_not)
@@ -209,7 +208,7 @@ async def refused(call: Call, status: int, sentence: str) -> HTTPError:
 
 def refuse_other_sites(call: Request) -> None:
     """Where no keys are asked for, a browser on this machine is not to act for a page from elsewhere, whatever name that page has."""
-    host, origin = call.headers.get("host", ""), call.headers.get("origin")
+    host, origin = header(call.scope, b"host") or "", header(call.scope, b"origin")
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -220,14 +219,18 @@ def refuse_other_sites(call: Request) -> None:
 
 async def body_of(call: Request, most: int) -> bytes:
     """The body of a request, if it is not too large; nothing large is ever kept."""
-    told, parts, size = call.headers.get("content-length", "0"), [], 0
+    told = header(call.scope, b"content-length") or "0"
     if told.isdigit() and int(told) > most:
         raise HTTPError(TOO_LARGE, f"a request may have at most {most} bytes, not {int(told)}", {"Connection": "close"})
-    async for part in call.stream():
-        size += len(part)
+    parts, size, more = [], 0, True
+    while more:
+        message = await call.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
         if size > most:
             raise HTTPError(TOO_LARGE, f"a request may have at most {most} bytes", {"Connection": "close"})
-        parts.append(part)
     return b"".join(parts)
 
 
@@ -253,16 +256,19 @@ HERE, NUMBER = secrets.token_hex(4), count(secrets.randbits(31))
 """What new ids begin with in this process, and how they go on: to ask the system for each would take longer than all the rest of them."""
 
 
-class RequestMiddleware:
-    """Gives every request an id, measures and logs it, and has whatever goes wrong with it answered as one JSON object."""
+class ServiceApp:
+    """The application: every request gets an id, is routed, measured and logged, and what goes wrong with it is answered as JSON."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self.app, self.service = app, service
+    def __init__(self, service: Service) -> None:
+        self.service, self.pictures = service, LivePictures(ServiceWatch(service))
+        routes = [Route(route.path, Endpoint(route, service), methods=[route.method]) for route in (*ROUTES, *PAGE_ROUTES)]
+        self.router = Router(routes, redirect_slashes=False, lifespan=lambda _: service.running())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
         if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        mark = new_id(Headers(scope=scope).get("x-request-id"))
+            return await self.router(scope, receive, send)
+        mark = new_id(header(scope, b"x-request-id"))
         token, begun, status = request_id.set(mark), perf_counter(), 0
 
         async def answer(message: Message) -> None:
@@ -273,14 +279,13 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            await self.app(scope, receive, answer)
+            await self.router(scope, receive, answer)
         except ClientDisconnect:
             status = status or 499
-        except Exception:
+        except Exception as wrong:
             if status:
                 raise
-            LOG.exception("failed")
-            await complaint(500, "the service made a mistake; its log has more under the id of this request")(scope, receive, answer)
+            await complaint(scope, wrong)(scope, receive, answer)
         finally:
             seconds = perf_counter() - begun
             self.service.metrics.request(getattr(scope.get("endpoint"), "path", NO_ROUTE), status, seconds)
@@ -289,45 +294,15 @@ class RequestMiddleware:
             request_id.reset(token)
 
 
-def complaint(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+def complaint(scope: Scope, wrong: Exception) -> Response:
     """The answer that says what is wrong."""
-    safe = {name: value.encode("latin-1", "replace").decode("latin-1") for name, value in (headers or {}).items()}
-    return Response(json.dumps({"error": sentence, "request": request_id.get()}), status, safe, JSON)
-
-
-async def turned_away(call: Request, wrong: Exception) -> Response:
-    """What answers a request that ended in an `HTTPError`."""
-    assert isinstance(wrong, HTTPError)
-    headers = wrong.headers
+    if isinstance(wrong, HTTPException):
+        wrong = HTTPError(wrong.status_code, f"there is no {scope['method']} {scope['path'][:200]}")
+    elif not isinstance(wrong, HTTPError):
+        LOG.exception("failed")
+        wrong = HTTPError(500, "the service made a mistake; its log has more under the id of this request")
+    headers = {name: value.encode("latin-1", "replace").decode("latin-1") for name, value in wrong.headers.items()}
     if wrong.status == ELSEWHERE:
-        query = call.scope["query_string"].decode("latin-1")
-        headers = {"Location": headers["Location"] + quote(call.scope["path"]) + (f"?{query}" if query else "")}
-    return complaint(wrong.status, wrong.sentence, headers)
-
-
-async def not_found(call: Request, wrong: Exception) -> Response:
-    """What answers a request that has no route."""
-    assert isinstance(wrong, HTTPException)
-    return complaint(wrong.status_code, f"there is no {call.method} {call.scope['path'][:200]}")
-
-
-def make_app(service: Service) -> Starlette:
-    """The application that has all routes of this service."""
-
-    @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
-        await service.start()
-        try:
-            yield
-        finally:
-            await service.stop()
-
-    app = Starlette(
-        routes=[Route(route.path, Endpoint(route, service), methods=[route.method]) for route in (*ROUTES, *PAGE_ROUTES)],
-        middleware=[Middleware(RequestMiddleware, service=service)],
-        exception_handlers={HTTPError: turned_away, HTTPException: not_found},
-        lifespan=life,
-    )
-    app.router.redirect_slashes = False
-    app.state.pictures = LivePictures(ServiceWatch(service))
-    return app
+        query = scope["query_string"].decode("latin-1")
+        headers["Location"] += quote(scope["path"]) + (f"?{query}" if query else "")
+    return Response(json.dumps({"error": wrong.sentence, "request": request_id.get()}), wrong.status, headers, JSON)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import is_
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -279,10 +280,18 @@ def reader(body: type[Struct]) -> Callable[[bytes], Any]:
 
     def read(raw: bytes) -> Any:
         found = decode(raw)
-        NAMES.decode(raw.decode())
+        if raw.count(b":") != members(found):
+            NAMES.decode(raw.decode())
         return found
 
     return read
+
+
+def members(body: Struct) -> int:
+    """How many names the JSON of a body has, and so how many colons at least, those in its own objects and those of nulls aside."""
+    values, defaults = msgspec.structs.astuple(body), body.__struct_defaults__
+    left_out = sum(map(is_, values[len(values) - len(defaults) :], defaults))
+    return len(values) - left_out + sum(1 + members(event) for event in getattr(body, "events", ()))  # 1: its kind
 
 
 def _once(pairs: list[tuple[str, object]]) -> None:

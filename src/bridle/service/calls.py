@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 JSON = "application/json"
 
 
+def header(scope: Scope, name: bytes) -> str | None:
+    """A header of a request, the first of this name."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")  # type: ignore[no-any-return]
+    return None
+
+
 class Call(Request):
     """A request to the service: `key` is whose it is, `content` its body as it was decoded, and `raw` as it came."""
 
@@ -40,7 +48,7 @@ class Call(Request):
     @property
     def identity(self) -> str | None:
         """The identity of the event: from the header, or from the body."""
-        told, own = self.headers.get("idempotency-key"), getattr(self.content, "key", None)
+        told, own = header(self.scope, b"idempotency-key"), getattr(self.content, "key", None)
         if told is None:
             return own
         if not 0 < len(told) <= LONGEST_KEY:

@@ -6,6 +6,7 @@ What a request says of a round is handed on as it came, so that the session itse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import msgspec
@@ -38,7 +39,6 @@ from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, HTTPError
 from bridle.service.hosted import Hosted, Verb, next_decision, stands
 from bridle.service.recipes import proposals
 from bridle.session.durable import Applied, DurableCore
-from bridle.session.tried_points import rows_of
 
 EventMaker: TypeAlias = Callable[[Any, str | None, Hosted], Verb]
 """What a body, alone or in a batch, under this identity, does to a session."""
@@ -99,15 +99,13 @@ def asking(body: AskBody, key: str | None, hosted: Hosted) -> Verb:
 
 
 def numbers(value: Any) -> Any:
-    """Lists of floats as an array, which is checked soonest; anything else as it came, for the session to judge."""
-    if type(value) is list and value:
-        rows = value if type(value[0]) is list else [value]
-        if all(type(row) is list and len(row) == len(rows[0]) and {*map(type, row)} == FLOATS for row in rows):
-            return np.array(value)
-    return value
-
-
-FLOATS = {float}
+    """A list of floats, or of lists of them, as an array, which is checked soonest; anything else as it came, for the session to judge."""
+    if type(value) is not list or not value:
+        return value
+    try:
+        return np.array(value) if {*map(type, chain(*value) if type(value[0]) is list else value)} == {float} else value
+    except (TypeError, ValueError):  # rows that are none, or are not equally long
+        return value
 
 
 def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
@@ -121,19 +119,14 @@ def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
             x = next_decision(core)
             return encode(RoundAnswer(core.session.rounds, x))
 
-        f, g = body.f, numbers(body.g)
         applied = core.observe(
-            f, numbers(body.df), g, numbers(body.dg), body.modulus, ticket=body.ticket, played=body.played, pay=body.pay, key=key,
-            answer=None if key is None and body.ticket is None else answer,
+            body.f, numbers(body.df), numbers(body.g), numbers(body.dg), body.modulus, ticket=body.ticket, played=body.played,
+            pay=body.pay, key=key, answer=None if key is None and body.ticket is None else answer,
         )  # fmt: skip
         applied = answered(applied, answer)
         if not applied.again:
-            if tries := core.session._tries:
-                costs, g = rows_of(tries, f, g)
-                f = costs.mean()
-            hosted.remember(core, float(f), g, body.ticket, body.played)
+            hosted.remember(core, body.f, body.g, body.ticket, body.played)
             hosted.decided = x
-            hosted.hear(core)
         return applied
 
     return verb

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from time import perf_counter
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from bridle.session.durable import Applied, DurableCore
 from bridle.session.rates import limit_names
 from bridle.session.rounds import HistoryEntry
 from bridle.session.session import Session
+from bridle.session.tried_points import rows_of
 
 T = TypeVar("T")
 
@@ -86,48 +87,28 @@ def next_decision(core: DurableCore) -> list[float] | None:
 
 
 class PlayedRound(NamedTuple):
-    """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it.
-
-    Where several points were tried, `x`, `f` and `g` are averages, and `violation` is that of the violations; else it is None, and what
-    `g` says.
-    """
+    """One of the last rounds: how many had been observed with it, what was decided, and what came of it, a row of it for each point."""
 
     round: int
     x: list[float] | None
-    f: float
-    g: list[float]
+    f: Any
+    g: Any
     cost: float
     violations: Array
-    ticket: int | None
-    violation: list[float] | None = None
+    ticket: int | None = None
 
     def facts(self) -> dict[str, object]:
-        """As JSON has it."""
-        violation = [max(value, 0.0) for value in self.g] if self.violation is None else self.violation
-        found: dict[str, object] = {**self._asdict(), "violation": violation}
-        del found["violations"]
-        found["ccv"] = float(self.violations.max(initial=0.0))
-        if self.ticket is None:
-            del found["ticket"]
-        return found
+        """As it is shown: where several points were tried, `f`, `g` and `violation` are averages."""
+        g = np.atleast_1d(np.asarray([] if self.g is None else self.g, dtype=float))
+        found = {**self._asdict(), "f": float(np.mean(self.f)), "g": charged(g, 1).tolist(), "ccv": float(self.violations.max(initial=0.0))}
+        found["violation"] = charged(np.maximum(g, 0.0), 1).tolist()
+        return {name: value for name, value in found.items() if name != "violations" and (name != "ticket" or value is not None)}
 
 
 def shown_again(entry: HistoryEntry) -> PlayedRound:
     """A round that was replayed."""
-    g, violation = averages(np.asarray(entry["g"]))
     x, ccv = charged(entry["x"], 1).tolist(), np.array([entry["ccv"]])
-    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], ccv, entry.get("ticket"), violation)
-
-
-def averages(g: Array) -> tuple[list[float], list[float] | None]:
-    """The values of the constraints, and their violations where several points were tried: then both are averages over the points.
-
-    >>> averages(np.array([[0.5, -1.0], [-0.25, -1.0]]))
-    ([0.125, -1.0], [0.25, 0.0])
-    """
-    if g.ndim < 2:
-        return g.reshape(-1).tolist(), None
-    return charged(g, 1).tolist(), charged(np.maximum(g, 0.0), 1).tolist()
+    return PlayedRound(entry["round"], x, entry["f"], entry["g"], entry["cost"], ccv, entry.get("ticket"))
 
 
 def whole_session(core: DurableCore) -> Session:
@@ -168,6 +149,32 @@ def named(session: Session, values: Array) -> dict[str, float]:
     return dict(zip(limit_names(len(values), session.names), values.tolist(), strict=True))
 
 
+class Turns:
+    """Requests that take turns: whoever waits is woken together with the others, and those that need no thread go on at once.
+
+    A lock would wake one of them in each round of the loop, and each would be committed alone.
+    """
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most, self.waiting, self.free = name, most, 0, asyncio.Event()
+        self.free.set()
+
+    async def __aenter__(self) -> None:
+        if not self.free.is_set():
+            if self.waiting >= self.most:
+                raise too_many(f"{self.waiting} requests wait for session {self.name} already")
+            self.waiting += 1
+            try:
+                while not self.free.is_set():
+                    await self.free.wait()
+            finally:
+                self.waiting -= 1
+        self.free.clear()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.free.set()
+
+
 class Hosted:
     """One session, its journal, and whoever waits for it."""
 
@@ -181,9 +188,8 @@ class Hosted:
         self.alarms: dict[str, str] = {}
         """What warnings have said, by their kind, as far as this server was there."""
         self.certified: tuple[int, float | None] = (-1, None)
-        self._lock = asyncio.Lock()
+        self.turns = Turns(found.name, tools.limits.waiting)
         self._loop = asyncio.get_running_loop()
-        self._waiting = 0
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
         self._last: CommitGroup | None = None
@@ -193,24 +199,9 @@ class Hosted:
 
     # --- taking turns -----------------------------------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """The turn of a request: one after the other, in the order in which they came."""
-        if self._waiting >= self.tools.limits.waiting:
-            raise too_many(f"{self._waiting} requests wait for session {self.name} already")
-        self._waiting += 1
-        try:
-            await self._lock.acquire()
-        finally:
-            self._waiting -= 1
-        try:
-            yield
-        finally:
-            self._lock.release()
-
     async def play(self, verb: Verb, events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
-        async with self.turn():
+        async with self.turns:
             core, line = await self._ready()
             aside = self._aside(core, events)
             try:
@@ -238,6 +229,7 @@ class Hosted:
         try:
             return verb(core)
         finally:
+            self.hear(core)
             self._slow = perf_counter() - begun > SLOW
 
     def _broken_off(self, wrong: BaseException, core: DurableCore) -> BaseException:
@@ -249,7 +241,7 @@ class Hosted:
 
     async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
         """Look at the session; what is seen leaves once it is durable."""
-        async with self.turn():
+        async with self.turns:
             core, line = await self._ready()
             try:
                 found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
@@ -284,16 +276,14 @@ class Hosted:
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(self, core: DurableCore, f: float, g: object, ticket: int | None = None, played: object = None) -> None:
+    def remember(self, core: DurableCore, f: Any, g: Any, ticket: int | None = None, played: object = None) -> None:
         """Note a round that was just observed, to be shown."""
         session = whole_session(core)
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
-        values, violation = ([], None) if g is None else averages(np.asarray(g, dtype=float))
-        self.rounds.append(
-            PlayedRound(
-                session.rounds, played if isinstance(played, list) else x, f, values, session.cost, session.violations, ticket, violation
-            )
-        )
+        x = played if isinstance(played, list) else x
+        if session._tries:
+            f, g = rows_of(session._tries, f, g)
+        self.rounds.append(PlayedRound(session.rounds, x, f, g, session.cost, session._violations(), ticket))
 
     def hear(self, core: DurableCore) -> None:
         """Log and keep the warnings that nobody has heard of yet."""
@@ -378,7 +368,7 @@ class Hosted:
     async def _put_snapshot(self) -> None:
         """Keep a snapshot of what is durable."""
         try:
-            async with self.turn():
+            async with self.turns:
                 core, line, last = self._core, self._line, self._last
                 if core is None or line is None or line.broken is not None:
                     return
@@ -396,7 +386,7 @@ class Hosted:
 
     async def close(self) -> None:
         """Let go of the session: what was begun is finished, and its lease is given back."""
-        async with self.turn():
+        async with self.turns:
             line, last, self._core, self._line, self._last = self._line, self._last, None, None, None
             with suppress(StoreError):
                 if last is not None and line is not None:

@@ -122,7 +122,7 @@ async def show_file(call: Call) -> Response:
 
 async def events(call: Call) -> Response:
     """GET /v1/events: pictures of all sessions, or of the one that ``session=`` names, until the server stops or nobody looks."""
-    pictures: LivePictures = call.app.state.pictures
+    pictures: LivePictures = call.app.pictures
     ring, told = call.service.ring, call.headers.get("authorization")
     try:
         stream = await pictures.look(call.query_params.get("session"), lambda: ring.admit(told, "read"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from bridle.core import InputError
@@ -72,6 +72,15 @@ class Service:
     def connect(self) -> None:
         """Open the database; what is wrong with it is best said before anything else is begun."""
         self.store = open_store(self.config.db, at=self.config.address)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """From its start to its end."""
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
 
     async def start(self) -> None:
         """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
