@@ -50,7 +50,7 @@ from bridle.service.config import is_loopback
 from bridle.service.errors import BAD_FORM, CONFLICT, ELSEWHERE, FORBIDDEN, REFUSED, TOO_LARGE, HTTPError, unavailable
 from bridle.service.logs import LOG, request_id
 from bridle.service.openapi import ServiceRoute
-from bridle.service.page import LivePictures, ServiceWatch
+from bridle.service.page import LivePictures
 from bridle.service.service import Service
 from bridle.session.durable import KeyConflict
 
@@ -260,7 +260,7 @@ class ServiceApp:
     """The application: every request gets an id, is routed, measured and logged, and what goes wrong with it is answered as JSON."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self.pictures = service, LivePictures(ServiceWatch(service))
+        self.service, self.pictures = service, LivePictures(service)
         routes = [Route(route.path, Endpoint(route, service), methods=[route.method]) for route in (*ROUTES, *PAGE_ROUTES)]
         self.router = Router(routes, redirect_slashes=False, lifespan=lambda _: service.running())
 

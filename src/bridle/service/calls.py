@@ -59,7 +59,7 @@ class Call(Request):
 
     async def hosted(self) -> Hosted:
         """The session in the path, opened if need be."""
-        return self.service.hosted.get(self.name) or await self.service.open(self.name)
+        return await self.service.open(self.name)
 
     def number(self, name: str, default: int, most: int) -> int:
         """A whole number of the query."""

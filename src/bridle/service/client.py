@@ -24,7 +24,6 @@ from bridle.service.remote import (
     Body,
     Conversation,
     Facts,
-    Lost,
     Pause,
     Reply,
     SentPrior,
@@ -32,9 +31,8 @@ from bridle.service.remote import (
     has_identity,
     identity,
     read_certificate,
-    said_before,
+    said,
     said_event,
-    said_record,
     said_session,
     ticket_number,
 )
@@ -161,13 +159,13 @@ class SessionVerbs:
         return facts
 
     @Verb
-    def decide(self, *, key: str | None = None, **said: Unpack[SentPrior]) -> Conversation[Array]:
+    def decide(self, *, key: str | None = None, **prior: Unpack[SentPrior]) -> Conversation[Array]:
         """The decision of this round, as `Session.decide`; `known` is a pair (A, b).
 
         Without arguments it takes no request after an `observe` of this object, whose answer has brought it along. Where several clients
         observe in one session, each round belongs to a ticket: `ask`.
         """
-        body = said_before(said)
+        body = said(prior)
         if not body and key is None and self._ahead is not None:
             return _array(self._ahead)
         facts = yield from self._say("/decide", body, identity(key) if body or key is not None else None)  # a plain one is no event
@@ -177,10 +175,10 @@ class SessionVerbs:
         return _array(facts["x"])
 
     @Verb
-    def ask(self, *, points: int | None = None, key: str | None = None, **said: Unpack[SentPrior]) -> Conversation[Ticket]:
+    def ask(self, *, points: int | None = None, key: str | None = None, **prior: Unpack[SentPrior]) -> Conversation[Ticket]:
         """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`, or points to try."""
         tried: Body = {} if points is None else {"points": validate.whole("points", points)}
-        facts = yield from self._event("/ask", said_before(said) | tried, key)
+        facts = yield from self._event("/ask", said(prior) | tried, key)
         return Ticket(int(facts["ticket"]), _array(facts["x"]))
 
     @Verb
@@ -203,7 +201,7 @@ class SessionVerbs:
         """
         silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
         values: Body = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
-        yield from self._event("/observe", said_record(values | {"ticket": ticket, "played": played, "pay": pay}), key)
+        yield from self._event("/observe", said(values | {"ticket": ticket, "played": played, "pay": pay}), key)
 
     @Verb
     def forget(self, ticket: Ticket | int, *, key: str | None = None) -> Conversation[None]:
@@ -219,9 +217,9 @@ class SessionVerbs:
         return (yield from self._event("/batch", {"events": [said_event(event) for event in events]}, key))["answers"]  # type: ignore[no-any-return]
 
     @Verb
-    def step(self, cost: object, constraints: Sequence[object] = (), **said: Unpack[SentPrior]) -> Conversation[Array]:
+    def step(self, cost: object, constraints: Sequence[object] = (), **prior: Unpack[SentPrior]) -> Conversation[Array]:
         """One whole round from functions, which are evaluated here, as `Session.step`."""
-        x = yield from SessionVerbs.decide(self, **said)
+        x = yield from SessionVerbs.decide(self, **prior)
         yield from SessionVerbs.observe(self, **observed_at(x, cost, constraints))
         return x
 
@@ -441,7 +439,7 @@ class Client(Caller[RemoteSession], Waiting):
     def _drive(self, talk: Conversation[T]) -> T:
         import httpx
 
-        came: Reply | Lost | None = None
+        came: Reply | None = None
         while True:
             try:
                 step = talk.send(came)
@@ -455,7 +453,7 @@ class Client(Caller[RemoteSession], Waiting):
                 answer = self._http.request(step.method, step.url, headers=step.headers, content=step.content)
                 came = Reply(answer.status_code, answer.headers, answer.content)
             except httpx.TransportError as wrong:
-                came = Lost(f"{type(wrong).__name__}: {wrong}")
+                came = Reply(0, lost=f"{type(wrong).__name__}: {wrong}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -505,7 +503,7 @@ class AsyncClient(Caller[AsyncRemoteSession], Awaiting):
 
         import httpx
 
-        came: Reply | Lost | None = None
+        came: Reply | None = None
         while True:
             try:
                 step = talk.send(came)
@@ -519,7 +517,7 @@ class AsyncClient(Caller[AsyncRemoteSession], Awaiting):
                 answer = await self._http.request(step.method, step.url, headers=step.headers, content=step.content)
                 came = Reply(answer.status_code, answer.headers, answer.content)
             except httpx.TransportError as wrong:
-                came = Lost(f"{type(wrong).__name__}: {wrong}")
+                came = Reply(0, lost=f"{type(wrong).__name__}: {wrong}")
 
     async def close(self) -> None:
         """Close the connections; to be awaited."""

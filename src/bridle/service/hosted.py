@@ -9,6 +9,7 @@ again from its journal."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from math import isfinite
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
+import msgspec
 import numpy as np
 
 from bridle.budgets import Gate, Pacer
@@ -34,6 +36,7 @@ from bridle.service.errors import HTTPError, elsewhere, too_many, unavailable
 from bridle.service.logs import log
 from bridle.service.metrics import SessionFigures
 from bridle.service.writer import CommitGroup, GroupWriter, JournalLine
+from bridle.session import report_text
 from bridle.session.clocks import ASSUMPTIONS_EVERY
 from bridle.session.durable import Applied, DurableCore
 from bridle.session.rates import limit_names
@@ -97,7 +100,7 @@ class PlayedRound(NamedTuple):
     violations: Array
     ticket: int | None = None
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """As it is shown: where several points were tried, `f`, `g` and `violation` are averages."""
         g = np.atleast_1d(np.asarray([] if self.g is None else self.g, dtype=float))
         found = {**self._asdict(), "f": float(np.mean(self.f)), "g": charged(g, 1).tolist(), "ccv": float(self.violations.max(initial=0.0))}
@@ -319,6 +322,14 @@ class Hosted:
             gates={name: stands(budget) for name, budget in core.purse.budgets.items()},
             quarantined=self.quarantined,
         )
+
+    def portrait(self, core: DurableCore) -> dict[str, Any]:
+        """Where the session stands, with what is proved of it, as JSON has it; null where it keeps no certificates."""
+        facts, certificate, text = msgspec.to_builtins(self.standing(core)), None, None
+        with suppress(InputError):
+            proof = whole_session(core).certificate()
+            certificate, text = json.loads(proof.json()), report_text.report(proof)
+        return {"session": facts, "certificate": certificate, "alarms": facts["alarms"], "report": text}
 
     def figures(self, core: DurableCore) -> SessionFigures:
         """What is measured of the session; what is proved is worked out anew only now and then."""

@@ -21,18 +21,15 @@ from string import Template
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import msgspec
+from msgspec import to_builtins
 from starlette.responses import Response, StreamingResponse
 
 from bridle import __version__
 from bridle.comparisons.html_page import read_template, style_sheet
-from bridle.core import InputError, Unavailable
+from bridle.core import Unavailable
 from bridle.service.calls import Call
 from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, HTTPError, unavailable
-from bridle.service.hosted import Hosted, whole_session
 from bridle.service.logs import log
-from bridle.session import report_text
-from bridle.session.durable import DurableCore
 
 if TYPE_CHECKING:
     from bridle.service.service import Service
@@ -70,37 +67,6 @@ def page_files() -> dict[str, PageFile]:
         "live.js": PageFile(script.encode(), "text/javascript; charset=utf-8"),
         "icon.svg": PageFile(_own("icon.svg").encode(), "image/svg+xml"),
     }
-
-
-class ServiceWatch:
-    """What the pictures of a service are made of."""
-
-    def __init__(self, service: Service) -> None:
-        self._service, self.stopping = service, service.stopping
-
-    async def overview(self) -> list[Picture]:
-        """Every session, in full where it is open here."""
-        return msgspec.to_builtins(await self._service.overview())  # type: ignore[no-any-return]
-
-    async def portrait(self, name: str) -> Picture:
-        """One session, with what is proved of it."""
-        hosted = await self._service.open(name)
-        return await hosted.read(lambda core: _portrait(hosted, core))
-
-    async def last_rounds(self, name: str, last: int) -> list[Picture]:
-        """The last rounds that this server has played."""
-        hosted = await self._service.open(name)
-        rounds = await hosted.read(lambda _: list(hosted.rounds)[-last:], quick=True)
-        return [each.facts() for each in rounds]
-
-
-def _portrait(hosted: Hosted, core: DurableCore) -> Picture:
-    session, stands = whole_session(core), msgspec.to_builtins(hosted.standing(core))
-    try:
-        proof = session.certificate()
-    except InputError:  # it keeps no certificates
-        return {"session": stands, "certificate": None, "alarms": stands["alarms"], "report": None}
-    return {"session": stands, "certificate": json.loads(proof.json()), "alarms": stands["alarms"], "report": report_text.report(proof)}
 
 
 # --- handlers -----------------------------------------------------------------------------------------------------------------------------
@@ -161,7 +127,7 @@ class KeptPicture(NamedTuple):
 class LivePictures:
     """Makes pictures of a service, for whoever looks."""
 
-    def __init__(self, watched: ServiceWatch, period: float = PERIOD) -> None:
+    def __init__(self, watched: Service, period: float = PERIOD) -> None:
         self._watched, self._period = watched, period
         self._kept: dict[str | None, KeptPicture] = {}
         self._making: dict[str | None, asyncio.Lock] = {}
@@ -224,6 +190,6 @@ class LivePictures:
             kept = self._kept.get(name)
             if kept is None or monotonic() - kept.made >= max(0.5 * self._period, kept.took / SHARE):
                 begun = monotonic()
-                picture = {"sessions": await self._watched.overview()} if name is None else await self._watched.portrait(name)
+                picture = await self._watched.portrait(name) if name else {"sessions": to_builtins(await self._watched.overview())}
                 kept = self._kept[name] = KeptPicture(picture, monotonic(), monotonic() - begun)
             return kept.picture

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict
+from collections.abc import Callable
 
+import msgspec
 from starlette.responses import Response
 
-from bridle.service.calls import Call, encode, json_response
+from bridle.service.calls import Call, Handler, encode, json_response
 from bridle.service.hosted import named, whole_session
-from bridle.session.durable import DurableCore
+from bridle.session.session import Session
 
 PAGE = 1000
 """At most so many entries of a list in one answer."""
@@ -29,54 +30,40 @@ async def show_all(call: Call) -> bytes:
     return encode({"sessions": await call.service.overview()})
 
 
-async def certificate(call: Call) -> bytes:
-    """GET .../certificate."""
-    return await (await call.hosted()).read(lambda core: whole_session(core).certificate().json().encode())
-
-
-async def report(call: Call) -> bytes:
-    """GET .../report."""
-    return encode({"text": await (await call.hosted()).read(lambda core: whole_session(core).report())})
-
-
 async def alarms(call: Call) -> bytes:
     """GET .../alarms."""
     hosted = await call.hosted()
     return encode({"alarms": await hosted.read(hosted.alarm_facts, quick=True)})
 
 
-async def weights(call: Call) -> bytes:
-    """GET .../weights."""
+def looking(look: Callable[[Session], object]) -> Handler:
+    """What answers a call with something that its session shows."""
 
-    def look(core: DurableCore) -> bytes:
-        session = whole_session(core)
-        through = getattr(session.policy, "through", None)
-        return encode({"rules": list(getattr(through, "names", ())), "weights": session.weights.tolist()})
+    async def handler(call: Call) -> bytes:
+        return encode(await (await call.hosted()).read(lambda core: look(whole_session(core))))
 
-    return await (await call.hosted()).read(look)
+    return handler
 
 
-async def rates(call: Call) -> bytes:
-    """GET .../rates."""
-    return encode({"rates": [asdict(each) for each in await (await call.hosted()).read(lambda core: whole_session(core).rates)]})
+def _weights(session: Session) -> dict[str, object]:
+    rules = getattr(getattr(session.policy, "through", None), "names", ())
+    return {"rules": rules, "weights": session.weights.tolist()}
 
 
-async def prices(call: Call) -> bytes:
-    """GET .../prices."""
+def _prices(session: Session) -> dict[str, object]:
+    prices = named(session, session.price)
+    return {"names": [*prices], "prices": [*prices.values()]}
 
-    def look(core: DurableCore) -> bytes:
-        prices = named(whole_session(core), whole_session(core).price)
-        return encode({"names": [*prices], "prices": [*prices.values()]})
 
-    return await (await call.hosted()).read(look)
+certificate = looking(lambda session: msgspec.Raw(session.certificate().json().encode()))
+report = looking(lambda session: {"text": session.report()})
+rates = looking(lambda session: {"rates": session.rates})
+weights, prices = looking(_weights), looking(_prices)
 
 
 async def rounds(call: Call) -> bytes:
     """GET .../rounds?last=N."""
-    last = call.number("last", 100, 500)
-    hosted = await call.hosted()
-    found = [each.facts() for each in await hosted.read(lambda core: list(hosted.rounds), quick=True)]
-    return encode({"rounds": found[len(found) - min(last, len(found)) :]})
+    return encode({"rounds": await call.service.last_rounds(call.name, call.number("last", 100, 500))})
 
 
 # --- what was refused, and who did what ---------------------------------------------------------------------------------------------------

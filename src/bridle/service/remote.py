@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from hashlib import blake2b
 from math import isfinite
 from types import UnionType
-from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urljoin, urlsplit
 
 import numpy as np
@@ -77,21 +77,39 @@ class Pause(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """What came back; with status 0 nothing did, and `lost` says why: the connection failed or broke, or it took too long."""
 
     status: int
-    headers: Mapping[str, str]
-    content: bytes
+    headers: Mapping[str, str] = {}
+    content: bytes = b""
+    lost: str = ""
+
+    @property
+    def facts(self) -> Facts | None:
+        """The JSON object that came, if one did."""
+        try:
+            facts = json.loads(self.content)
+        except ValueError:
+            return None
+        return facts if isinstance(facts, dict) else None
+
+    @property
+    def sentence(self) -> str:
+        """What the server says of its refusal, or why there is no answer."""
+        said = (self.facts or {}).get("error")
+        return said if isinstance(said, str) and said else self.lost or f"the server answered with status {self.status}"
+
+    def pause(self, otherwise: float) -> float:
+        """How long the server asks to wait, in seconds."""
+        told = self.headers.get("retry-after")
+        try:
+            return otherwise if told is None else min(LONGEST_ORDER, max(0.0, float(told)))
+        except ValueError:  # a date
+            return LONGEST_PAUSE
 
 
-class Lost(NamedTuple):
-    """Nothing came back: the connection failed or broke, or it took too long."""
-
-    reason: str
-
-
-Conversation: TypeAlias = Generator[Request | Pause, Reply | Lost | None, T]
-"""A conversation with the server that ends in a T."""
+Conversation: TypeAlias = Generator[Request | Pause, Any, T]
+"""A conversation with the server that ends in a T: a request is answered with a `Reply`, a pause with nothing."""
 Facts: TypeAlias = dict[str, Any]
 """A JSON object that came."""
 Body: TypeAlias = dict[str, object]
@@ -145,23 +163,29 @@ class ServiceLine:
         home, attempts, redirected, last = self.url, 0, 0, ""
         while True:
             base = self._owners.get(about, home)
-            came = yield Request(method, base + path, headers, content)
+            came: Reply = yield Request(method, base + path, headers, content)
             attempts += 1
-            if isinstance(came, Reply) and came.status in (307, 308):
+            last = came.sentence
+            if came.status in (307, 308):
                 redirected += 1
                 if redirected <= MOST_REDIRECTIONS:
                     self._owners[about] = self._elsewhere(base + path, path, came)
                     continue
                 last = "it was sent from server to server"
-            elif isinstance(came, Reply) and came.status not in TRY_AGAIN:
-                return _answer(came, base)
-            else:
-                last = came.reason if isinstance(came, Lost) else _sentence(came) if isinstance(came, Reply) else ""
+            elif came.status and came.status not in TRY_AGAIN:
+                facts = came.facts
+                if not 200 <= came.status < 300:
+                    raise RefusedByServer(last, came.status, str((facts or {}).get("request", "")))
+                if facts is None:
+                    raise RefusedByServer(f"what answers at {base} is no bridle service", came.status)
+                return facts
             self._owners.pop(about, None)  # whoever owns it now, the first address knows
             redirected = 0
             if attempts > self.retries:
-                raise Unanswered(_gave_up(method, base + path, attempts, last, key), key or "", attempts)
-            yield Pause(_ordered(came) if isinstance(came, Reply) and "retry-after" in came.headers else pause_before(attempts, seed))
+                times = "once" if attempts == 1 else f"{attempts} times"
+                again = "" if key is None else f"; whether it counts is not known, and the same call with key={key!r} finds out"
+                raise Unanswered(f"{method} {base + path} was sent {times} without an answer ({last}){again}", key or "", attempts)
+            yield Pause(came.pause(pause_before(attempts, seed)))
 
     def _elsewhere(self, asked: str, path: str, came: Reply) -> str:
         """Where the session's owner is, from a redirection."""
@@ -171,44 +195,6 @@ class ServiceLine:
         if not safe or not place.netloc or not place.path.endswith(urlsplit(path).path):
             raise RefusedByServer(f"the server at {self.url} points to {validate.show(target)}, where the key is not sent", came.status)
         return target.partition("?")[0].removesuffix(urlsplit(path).path)
-
-
-def _answer(came: Reply, base: str) -> Facts:
-    """The answer as it is, or the server's refusal."""
-    facts = _facts(came)
-    if 200 <= came.status < 300:
-        if facts is None:
-            raise RefusedByServer(f"what answers at {base} is no bridle service", came.status)
-        return facts
-    raise RefusedByServer(_sentence(came), came.status, str((facts or {}).get("request", "")))
-
-
-def _facts(came: Reply) -> Facts | None:
-    try:
-        facts = json.loads(came.content)
-    except ValueError:
-        return None
-    return facts if isinstance(facts, dict) else None
-
-
-def _sentence(came: Reply) -> str:
-    """What the server says of its refusal."""
-    said = (_facts(came) or {}).get("error")
-    return said if isinstance(said, str) and said else f"the server answered with status {came.status}"
-
-
-def _ordered(came: Reply) -> float:
-    """How long the server asks to wait."""
-    try:
-        return min(LONGEST_ORDER, max(0.0, float(came.headers["retry-after"])))
-    except ValueError:  # a date
-        return LONGEST_PAUSE
-
-
-def _gave_up(method: str, url: str, attempts: int, last: str, key: str | None) -> str:
-    times = "once" if attempts == 1 else f"{attempts} times"
-    again = "" if key is None else f"; whether it counts is not known, and the same call with key={key!r} finds out"
-    return f"{method} {url} was sent {times} without an answer ({last}){again}"
 
 
 KnownHalfspaces = tuple[ArrayLike, ArrayLike] | None
@@ -286,22 +272,33 @@ def _plain(value: object, name: str) -> object:
     raise InputError(f"{name} must be something that JSON can hold, not {validate.show(value)}")
 
 
-def _numbers(name: str, value: Numbers) -> object:
+def _numbers(value: Numbers, name: str) -> object:
     """Numbers of a record: finite, as nested lists."""
     return validate.array(name, value).tolist()
 
 
-def _proposals(rules: ArrayLike) -> object:
+def _proposals(rules: ArrayLike, name: str) -> object:
     """What rules propose; a row of NaN has nothing to say."""
     rows = np.asarray(rules, dtype=np.float64)
     quiet = np.isnan(rows)
-    validate.array("rules", np.where(quiet, 0.0, rows))
+    validate.array(name, np.where(quiet, 0.0, rows))
     if not quiet.any():
         return rows.tolist()
-    return [
-        None if (rest := np.isnan(row)).all() else [None if q else v for v, q in zip(row.tolist(), rest, strict=True)]
-        for row in np.atleast_2d(rows)
-    ]
+    return [None if np.isnan(row).all() else [None if each != each else each for each in row.tolist()] for row in np.atleast_2d(rows)]
+
+
+def _known(known: object, name: str) -> object:
+    """Halfspaces A x <= b."""
+    if not isinstance(known, tuple) or len(known) != 2:
+        raise InputError(f"{name} must be a pair (A, b) for A x <= b: functions cannot be sent; not {validate.show(known)}")
+    return {each: _numbers(part, f"{name} {each}") for each, part in zip("Ab", known, strict=True)}
+
+
+def ticket_number(ticket: object, name: str = "ticket") -> int:
+    """The number that stands for a round which has begun."""
+    if isinstance(ticket, bool) or not hasattr(ticket, "__index__"):
+        raise InputError(f"{name} must be one that `ask` has given, or its number, not {validate.show(ticket)}")
+    return int(ticket.__index__())
 
 
 class SentPrior(TypedDict, total=False):
@@ -313,55 +310,26 @@ class SentPrior(TypedDict, total=False):
     hint: HintGiven
 
 
-def said_before(given: SentPrior) -> Body:
-    """What is said of a round before it is decided."""
-    rules, features, known, hint = given.get("rules"), given.get("features"), given.get("known"), given.get("hint")
-    body: Body = {}
-    if rules is not None:
-        body["rules"] = _proposals(rules)
-    if features is not None:
-        body["features"] = _numbers("features", features)
-    if known is not None:
-        if not isinstance(known, tuple) or len(known) != 2:
-            raise InputError(f"known must be a pair (A, b) for A x <= b: functions cannot be sent; not {validate.show(known)}")
-        body["known"] = {"A": _numbers("known A", known[0]), "b": _numbers("known b", known[1])}
-    if hint is not None:
-        body["hint"] = {name: values.tolist() for name, values in parts_of(hint).items()}
-    return body
+FORMS: dict[str, Callable[[Any, str], object]] = {
+    **dict.fromkeys(("f", "df", "g", "dg", "modulus", "played", "features"), _numbers),
+    "rules": _proposals,
+    "known": _known,
+    "hint": lambda hint, _: {name: values.tolist() for name, values in parts_of(hint).items()},
+    "ticket": ticket_number,
+}
+"""How what is said of a round is written down, where that is not plain."""
 
 
-def said_record(record: Mapping[str, object]) -> Body:
-    """A record of an observation: what was given of it, numbers as lists."""
-    body: Body = {}
-    for name, value in record.items():
-        if value is None:
-            continue
-        if name in ("f", "df", "g", "dg", "modulus", "played"):
-            body[name] = _numbers(name, value)  # type: ignore[arg-type]
-        elif name == "ticket":
-            body[name] = ticket_number(value)
-        else:
-            body[name] = _plain(value, name)
-    return body
-
-
-def ticket_number(ticket: object) -> int:
-    """The number that stands for a round which has begun."""
-    if isinstance(ticket, bool) or not hasattr(ticket, "__index__"):
-        raise InputError(f"ticket must be one that `ask` has given, or its number, not {validate.show(ticket)}")
-    return int(ticket.__index__())
+def said(given: Mapping[str, object]) -> Body:
+    """What is said of a round, before it or after it, by its names; what is None is left out."""
+    return {name: FORMS.get(name, _plain)(value, name) for name, value in given.items() if value is not None}
 
 
 def said_event(event: Mapping[str, object]) -> Body:
     """An event of a batch, as it is sent: an observation unless its `kind` says something else."""
     if not isinstance(event, Mapping):
         raise InputError(f"an event must be a dict, such as {{'f': 1.0, 'df': [0.5]}}, not {validate.show(event)}")
-    kind = event.get("kind", "observe")
-    rest = {name: value for name, value in event.items() if name != "kind"}
-    if kind in ("decide", "ask"):
-        said = {name: rest.pop(name, None) for name in SentPrior.__annotations__}
-        return {"kind": kind, **said_before(cast(SentPrior, said)), **rest}
-    return {"kind": kind, **said_record(rest)}
+    return {"kind": "observe"} | said(event)
 
 
 def read_certificate(facts: Facts) -> Certificate:

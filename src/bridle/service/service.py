@@ -141,6 +141,8 @@ class Service:
 
     async def open(self, name: str) -> Hosted:
         """The session of this name, owned by this server; several who ask at once wait for the same."""
+        if (known := self.hosted.get(name)) is not None:
+            return known
         task = self.opening.get(name)
         if task is None:
             task = self.opening[name] = asyncio.create_task(self._open(name))
@@ -148,8 +150,6 @@ class Service:
         return await asyncio.shield(task)
 
     async def _open(self, name: str) -> Hosted:
-        if (known := self.hosted.get(name)) is not None:
-            return known
         found = await self.reading(lambda store: store.find(name))
         if found is None:
             raise HTTPError(NOT_FOUND, f"there is no session {name[:100]!r}")
@@ -223,6 +223,17 @@ class Service:
             if i % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
         return found
+
+    async def portrait(self, name: str) -> dict[str, Any]:
+        """One session, with what is proved of it."""
+        hosted = await self.open(name)
+        return await hosted.read(hosted.portrait)
+
+    async def last_rounds(self, name: str, last: int) -> list[dict[str, Any]]:
+        """The last rounds of a session that this server has played, the newest last."""
+        hosted = await self.open(name)
+        found = await hosted.read(lambda _: list(hosted.rounds), quick=True)
+        return [each.facts() for each in found[max(0, len(found) - last) :]]
 
     # --- the database -------------------------------------------------------------------------------------------------------------------
 
