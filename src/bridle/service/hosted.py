@@ -47,7 +47,10 @@ from bridle.session.tried_points import rows_of
 T = TypeVar("T")
 
 SLOW = 0.005
-"""Seconds: after an event that took longer than this, the next one is played in the thread for slow things."""
+"""Seconds: after what took longer than this, the next is played in the thread for slow things."""
+
+MANY = 100
+"""More events at once than this are played there too."""
 
 CERTIFIED_EVERY = 64
 """What is proved of a session is worked out anew for the metrics once so many rounds more have been observed."""
@@ -223,8 +226,8 @@ class Hosted:
 
     def _aside(self, core: DurableCore, events: int) -> Executor | None:
         """The threads in which so many events are played; None where that is soon done, and nobody is held up if the loop does it."""
-        look = core.session.rounds % ASSUMPTIONS_EVERY + events >= ASSUMPTIONS_EVERY  # the session will look back at its rounds
-        return self.tools.compute if self._slow or look else self.tools.lookups
+        look = core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1  # the session looks back at its rounds after this one
+        return self.tools.compute if self._slow or look or events > MANY else self.tools.lookups
 
     def _apply(self, verb: Verb, core: DurableCore) -> Applied:
         """Apply something, and note whether that took long."""

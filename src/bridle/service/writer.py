@@ -38,35 +38,21 @@ class JournalLine:
 
 
 class CommitGroup:
-    """Events that are committed together, by their lines, and who waits for it. `finished`: the outcome is known, and told to the loop."""
+    """Events that are committed together, by their lines; `known` is set once the outcome is known, and told to the loop."""
 
-    __slots__ = ("events", "finished", "problems", "waiting")
+    __slots__ = ("events", "known", "problems")
 
     def __init__(self) -> None:
         self.events: dict[JournalLine, list[Event]] = {}
         self.problems: dict[JournalLine, StoreError | None] = {}
-        self.waiting: list[asyncio.Future[None]] = []
-        self.finished = False
+        self.known = asyncio.Event()
 
     async def durable(self, line: JournalLine) -> None:
-        """Wait until what this line has in the group is durable; where it is known not to be, that is raised.
-
-        Each who waits has a future of its own: one who gives up takes nobody along.
-        """
-        if not self.finished:
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self.waiting.append(done)
-            await done
+        """Wait until what this line has in the group is durable; where it is known not to be, that is raised."""
+        await self.known.wait()
         problem = self.problems.get(line)
         if problem is not None:
             raise problem
-
-    def finish(self) -> None:
-        """The outcome is known: tell those who wait and have not gone away."""
-        self.finished = True
-        for done in self.waiting:
-            if not done.done():
-                done.set_result(None)
 
 
 class GroupWriter:
@@ -109,7 +95,8 @@ class GroupWriter:
         except Exception as problem:
             line.broken = as_store_error(problem)
         self._note(len(events), perf_counter() - begun, line.broken is not None)
-        group.problems[line], group.finished = line.broken, True
+        group.problems[line] = line.broken
+        group.known.set()
         return True
 
     def _note(self, events: int, seconds: float, failed: bool) -> None:
@@ -181,7 +168,7 @@ class GroupWriter:
                 line.broken = failed
             self._note(sum(len(events) for _, events in whole), perf_counter() - begun, any(problems))
         group.problems = {line: line.broken for line in group.events}
-        return group.finish
+        return group.known.set
 
 
 def as_store_error(problem: Exception) -> StoreError:
