@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import secrets
+from collections.abc import Callable
 from functools import cache
 from itertools import count
 from time import perf_counter
@@ -159,9 +160,18 @@ class Endpoint:
         self.read = None if route.body is None else reader(route.body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(scope, receive, self.service)
+        call, service, route = Call(scope, receive, self.service), self.service, self.route
+        if route.scope is not None:
+            if service.config.insecure:
+                refuse_other_sites(call)
+            call.key = await service.ring.admit(header(scope, b"authorization"), self.scope)
+            scope["who"] = who(call.key)
+            if service.why_not is not None:
+                raise unavailable(service.why_not)
         try:
-            answer = await self.answer(call)
+            if self.read is not None:
+                await self.fill(call, self.read)
+            answer = await route.handler(call)
         except KeyConflict as conflict:
             raise await refused(call, CONFLICT, str(conflict)) from None
         except StoreError:
@@ -173,29 +183,17 @@ class Endpoint:
             await answer(scope, receive, send)
         else:
             headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
-            await send({"type": "http.response.start", "status": self.route.status, "headers": headers})
+            await send({"type": "http.response.start", "status": route.status, "headers": headers})
             await send({"type": "http.response.body", "body": answer})
 
-    async def answer(self, call: Call) -> bytes | Response:
-        """What the handler answers, if the key may ask and the body can be read."""
-        service = self.service
-        if self.route.scope is not None:
-            if service.config.insecure:
-                refuse_other_sites(call)
-            call.key = await service.ring.admit(header(call.scope, b"authorization"), self.scope)
-            call.scope["who"] = who(call.key)
-            if service.why_not is not None:
-                raise unavailable(service.why_not)
-        if self.read is not None:
-            raw = call.raw = await body_of(call, service.config.limits.body)
-            try:
-                small = len(raw) < LARGE
-                call.content = (
-                    self.read(raw) if small else await asyncio.get_running_loop().run_in_executor(service.compute, self.read, raw)
-                )
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
-                raise await refused(call, BAD_FORM, f"the request cannot be read: {wrong}") from None
-        return await self.route.handler(call)
+    async def fill(self, call: Call, read: Callable[[bytes], Any]) -> None:
+        """Read what a request says."""
+        raw = call.raw = await body_of(call, self.service.config.limits.body)
+        try:
+            large = len(raw) >= LARGE
+            call.content = await asyncio.get_running_loop().run_in_executor(self.service.compute, read, raw) if large else read(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
+            raise await refused(call, BAD_FORM, f"the request cannot be read: {wrong}") from None
 
 
 async def refused(call: Call, status: int, sentence: str) -> HTTPError:

@@ -46,7 +46,7 @@ EventMaker: TypeAlias = Callable[[Any, str | None, Hosted], Verb]
 
 def answered(applied: Applied, answer: Callable[[], bytes]) -> Applied:
     """What came of a verb, with its answer where none was stored."""
-    return applied if applied.answer is not None else applied._replace(answer=answer())
+    return applied if applied.answer is not None else Applied(applied.value, applied.seq, applied.rows, applied.again, answer())
 
 
 def round_answer(core: DurableCore) -> bytes:

@@ -208,7 +208,7 @@ class Hosted:
     async def play(self, verb: Verb, events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
         async with self.turns:
-            core, line = await self._ready()
+            core, line = self._ready() or await self._open()
             aside = self._aside(core, events)
             try:
                 applied = self._apply(verb, core) if aside is None else await self._loop.run_in_executor(aside, self._apply, verb, core)
@@ -248,7 +248,7 @@ class Hosted:
     async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
         """Look at the session; what is seen leaves once it is durable."""
         async with self.turns:
-            core, line = await self._ready()
+            core, line = self._ready() or await self._open()
             try:
                 found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
             except StoreError as problem:
@@ -258,11 +258,11 @@ class Hosted:
         await self._durable(last, line)
         return found
 
-    async def _ready(self) -> tuple[DurableCore, JournalLine]:
-        """The session, where its journal is or ahead of it only by what is being committed, and what it is written by."""
+    def _ready(self) -> tuple[DurableCore, JournalLine] | None:
+        """The session and what it is written by, where it is as its journal is, or ahead of it only by what is being committed."""
         core, line = self._core, self._line
         if core is None or line is None or line.broken is not None:
-            return await self._open()
+            return None
         if core.durable < self._safe:
             core.committed(self._safe)
         return core, line
