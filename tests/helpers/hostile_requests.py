@@ -31,8 +31,8 @@ from helpers.serving import ANYTIME, ROUND, ServerProcess, create, serving, stat
 NAMES = ("shop", "mill", "dock", "yard", "farm", "port")
 PARTS = 4
 GATES = {"march": {"budget": 1e9}, "ads": {"budget": 1e9, "rounds": 10**6}}
-MOVING = [entry.described for entry in ROUTES if entry.described.method == "POST"]
-LOOKS = [entry.described for entry in ROUTES if entry.described.method == "GET" and entry.described.media == "application/json"]
+MOVING = [route for route in ROUTES if route.method == "POST"]
+LOOKS = [route for route in ROUTES if route.method == "GET" and route.media == "application/json"]
 
 ODD: list[object] = [
     None, True, False, 0, -1, 2**63, 10**40, 0.0, -0.0, 1e-320, 1e308, -1e308, 1e71, "", "1", "NaN", "x" * 5000, "\x00", "\ud83d", [], [[]],

@@ -13,15 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
 import bridle
-from bridle.service.app import ROUTES, make_app
-from bridle.service.config import ServiceConfig
-from bridle.service.service import Service
+from bridle.service.app import ROUTES, document
 from helpers.serving import ROUND, create, serving
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # the twin's alarms
 
-DOCUMENT = make_app(Service(ServiceConfig())).openapi()
-WITH_BODY = [entry for entry in ROUTES if entry.described.body is not None]
+DOCUMENT = document()
+WITH_BODY = [entry for entry in ROUTES if entry.body is not None]
 BOUNDED = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
 
 
@@ -35,16 +33,16 @@ def as_written(value):
 
 
 def by_path(entry):
-    return f"{entry.described.method} {entry.described.path}"
+    return f"{entry.method} {entry.path}"
 
 
 def operation(entry):
-    return schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))[entry.described.path][entry.described.method]
+    return schemathesis.openapi.from_dict(copy.deepcopy(DOCUMENT))[entry.path][entry.method]
 
 
 @pytest.mark.parametrize("entry", WITH_BODY, ids=by_path)
 def test_what_the_document_allows_is_decoded(entry):
-    decode = msgspec.json.Decoder(entry.described.body).decode
+    decode = msgspec.json.Decoder(entry.body).decode
 
     @BOUNDED
     @given(operation(entry).as_strategy(generation_mode=GenerationMode.POSITIVE))
@@ -60,9 +58,9 @@ def server(tmp_path_factory):
         yield server
 
 
-@pytest.mark.parametrize("entry", [entry for entry in ROUTES if "events" not in entry.described.path], ids=by_path)
+@pytest.mark.parametrize("entry", [entry for entry in ROUTES if "events" not in entry.path], ids=by_path)
 def test_whatever_schemathesis_sends_is_no_error_of_the_server(server, entry):
-    told = entry.described
+    told = entry
     known = {*map(int, DOCUMENT["paths"][told.path][told.method.lower()]["responses"]), 404, 405}
     with server.client() as client:
         create(client, gates={"march": {"budget": 5.0}, "ads": {"budget": 5.0, "rounds": 5}})

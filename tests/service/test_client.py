@@ -13,7 +13,7 @@ import pytest
 
 import bridle
 from bridle.service import remote
-from bridle.service.limits import ServiceLimits
+from bridle.service.config import ServiceLimits
 from bridle.service.recipes import domain_of
 from bridle.service.remote import RefusedByServer, Unanswered, said_domain, said_event, said_session
 from helpers.fake_service import FakeService, hostile
@@ -369,7 +369,7 @@ def test_events_of_a_batch_are_plain():
 
 @pytest.mark.slow  # in processes of their own
 def test_httpx_is_needed_by_who_talks_to_a_service_alone():
-    code = "import sys, bridle; assert 'httpx' not in sys.modules and 'fastapi' not in sys.modules"
+    code = "import sys, bridle; assert 'httpx' not in sys.modules and 'starlette' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
     code = "import sys; sys.modules['httpx'] = None; import bridle; bridle.Client('http://127.0.0.1:1')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

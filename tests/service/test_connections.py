@@ -16,10 +16,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from bridle.service import keyring
-from bridle.service.config import ServiceConfig
+from bridle.service import auth
+from bridle.service.config import ServiceConfig, ServiceLimits
 from bridle.service.connections import FIELDS, SMALL_PIECE
-from bridle.service.limits import ServiceLimits
 from helpers.postgres import free_port
 from helpers.serving import ROUND, Server, ServerProcess, create, new_key, serving
 
@@ -622,7 +621,7 @@ def test_connections_without_a_valid_key_make_room_first(tmp_path, monkeypatch):
         with connected(server.url) as known, ExitStack() as stack:
             known.sendall(post(key, body))
             assert one_answer(known)[0] == 200
-            monkeypatch.setattr(keyring, "AT_MOST_EVERY", 300.0)  # nobody with a wrong key is answered any more
+            monkeypatch.setattr(auth, "AT_MOST_EVERY", 300.0)  # nobody with a wrong key is answered any more
             for _ in range(20):
                 line = stack.enter_context(connected(server.url))
                 line.sendall(post("brk_0_x", body))

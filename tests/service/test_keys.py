@@ -11,11 +11,10 @@ import pytest
 
 from bridle.core import InputError
 from bridle.database.rows import StoreError
-from bridle.service import auth, keyring
-from bridle.service.auth import SCOPES, make_key, may, recognise
-from bridle.service.errors import Turned
-from bridle.service.keyring import KeyRing
-from bridle.service.limits import ServiceLimits
+from bridle.service import auth
+from bridle.service.auth import SCOPES, KeyRing, make_key, may, recognise
+from bridle.service.config import ServiceLimits
+from bridle.service.errors import HTTPError
 
 
 class FakeKeys:
@@ -134,11 +133,11 @@ def test_the_ring_admits_refuses_and_names_what_is_missing():
     ring = ring_with(key)
     assert admitted(ring, text) == key
     for wrong in (None, "", "brk_x_y", text[:-1]):
-        with pytest.raises(Turned) as turned:
+        with pytest.raises(HTTPError) as turned:
             admitted(ring, wrong)
         assert turned.value.status == 401
         assert text not in str(turned.value)
-    with pytest.raises(Turned, match="lacks the scope admin; it has read") as turned:
+    with pytest.raises(HTTPError, match="lacks the scope admin; it has read") as turned:
         admitted(ring, text, "admin")
     assert turned.value.status == 403
 
@@ -151,7 +150,7 @@ def test_a_key_that_was_added_just_now_is_found_and_one_revoked_is_forgotten():
     assert admitted(ring, text) == key  # also right after a read
     ring.store.keys.rows[0] = key._replace(revoked=2.0)
     asyncio.run(ring.refresh())
-    with pytest.raises(Turned) as turned:
+    with pytest.raises(HTTPError) as turned:
         admitted(ring, text)
     assert turned.value.status == 401
 
@@ -171,7 +170,7 @@ def test_valid_keys_wait_for_the_first_read_and_share_it():
         starting = asyncio.create_task(ring.refresh())
         await asyncio.to_thread(begun.wait, 10.0)
         requests = [asyncio.create_task(ring.admit(f"Bearer {text}", "read")) for _ in range(50)]
-        await asyncio.sleep(2.0 * keyring.AT_MOST_EVERY)
+        await asyncio.sleep(2.0 * auth.AT_MOST_EVERY)
         finish.set()
         await starting
         return await asyncio.gather(*requests)
@@ -214,7 +213,7 @@ def test_while_keys_cannot_be_read_unknown_keys_are_told_to_come_again():
         raise StoreError("the database is gone")
 
     ring.store.keys.list = broken
-    with pytest.raises(Turned) as turned:
+    with pytest.raises(HTTPError) as turned:
         admitted(ring, text)  # nothing was ever read
     assert turned.value.status == 503
     assert int(turned.value.headers["Retry-After"]) >= 1
@@ -223,10 +222,10 @@ def test_while_keys_cannot_be_read_unknown_keys_are_told_to_come_again():
     ring.store.keys.list = broken
     ring.store.keys.rows.append(second)
     assert admitted(ring, text) == key  # it is known
-    with pytest.raises(Turned) as turned:
+    with pytest.raises(HTTPError) as turned:
         admitted(ring, other)
     assert turned.value.status == 503
-    with pytest.raises(Turned) as turned:
+    with pytest.raises(HTTPError) as turned:
         admitted(ring, None)  # no key is no key, whatever the database says
     assert turned.value.status == 401
     ring.store.keys.list = own
@@ -242,7 +241,7 @@ def test_wrong_keys_do_not_make_the_database_busy():
     begun = time.monotonic()
     for _ in range(4):
         assert {turned.status for turned in asyncio.run(ask())} == {401}
-    assert time.monotonic() - begun >= 3.0 * keyring.AT_MOST_EVERY
+    assert time.monotonic() - begun >= 3.0 * auth.AT_MOST_EVERY
     assert ring.store.keys.reads == 4
 
 
@@ -250,7 +249,7 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_again():
     text, key = make_key("shop", ["read"], 1.0)
     ring = ring_with(key, rate=0.01)
     admitted(ring, text)
-    with pytest.raises(Turned) as turned:
+    with pytest.raises(HTTPError) as turned:
         admitted(ring, text)
     assert turned.value.status == 429
     assert int(turned.value.headers["Retry-After"]) >= 1

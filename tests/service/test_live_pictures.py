@@ -11,7 +11,7 @@ import pytest
 from bridle.comparisons.html_page import style_sheet
 from bridle.core import Unavailable
 from bridle.service import page
-from bridle.service.errors import Turned
+from bridle.service.errors import HTTPError
 from bridle.service.page import LivePictures, frame, page_files
 
 QUICK = 0.005
@@ -118,14 +118,14 @@ def test_streams_end_when_the_server_stops():
 def test_what_is_wrong_is_said_before_a_stream_begins_and_ends_one_that_has():
     async def watch():
         sessions = Sessions()
-        sessions.wrong = Turned(404, "there is no session 'one'")
+        sessions.wrong = HTTPError(404, "there is no session 'one'")
         pictures = LivePictures(sessions, QUICK)
-        with pytest.raises(Turned, match="there is no session"):
+        with pytest.raises(HTTPError, match="there is no session"):
             await pictures.look("one")
         sessions.wrong = None
         stream = await pictures.look("one")
         await heard(stream, 1)
-        sessions.wrong, sessions.round = Turned(503, "the database is in trouble"), 5
+        sessions.wrong, sessions.round = HTTPError(503, "the database is in trouble"), 5
         return [event async for event in stream], pictures.streams
 
     assert asyncio.run(watch()) == ([], 0)
@@ -138,7 +138,7 @@ def test_who_may_look_no_more_sees_no_more():
         async def admit():
             asked.append(sessions.round)
             if len(asked) > 2:
-                raise Turned(401, "the key is missing, wrong or revoked")
+                raise HTTPError(401, "the key is missing, wrong or revoked")
 
         stream = await LivePictures(sessions, QUICK).look("one", admit)
         for _ in range(2):

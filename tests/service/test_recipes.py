@@ -7,8 +7,8 @@ import pytest
 
 import bridle
 from bridle.core import InputError
-from bridle.service.limits import ServiceLimits
-from bridle.service.recipes import domain_of, gates_of, session_name, session_recipe
+from bridle.service.config import ServiceLimits, checked_name
+from bridle.service.recipes import domain_of, gates_of, session_recipe
 
 SMALL = ServiceLimits(dim=100, constraints=10, rules=20)
 BOX = {"kind": "box", "low": 0.0, "high": 40.0, "dim": 2}
@@ -145,4 +145,4 @@ def test_gates_and_pacers_are_told_apart_by_their_rounds():
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "../a", ".a", "a" * 101, "ä", None, 5, "a\n"])
 def test_names_that_do_not_fit_into_an_address_are_refused(name):
     with pytest.raises(InputError, match="name must have"):
-        session_name(name)
+        checked_name("name", name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridle.core import InputError
-from bridle.service.config import ServiceConfig, read_config
-from bridle.service.limits import ServiceLimits
+from bridle.service.config import ServiceConfig, ServiceLimits, read_config
 
 WHOLE = """
 db = "sqlite:///${BRIDLE_TEST_FILE}"

@@ -275,7 +275,7 @@ def test_an_owner_that_was_fenced_off_answers_nothing_more(db):
 
 
 def test_too_many_waiting_requests_are_turned_away(db, monkeypatch):
-    from bridle.service.limits import ServiceLimits
+    from bridle.service.config import ServiceLimits
 
     with serving(db, limits=ServiceLimits(waiting=2)) as server, server.client() as client:
         create(client)

@@ -6,13 +6,11 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from bridle.service.app import ROUTES, make_app
-from bridle.service.config import ServiceConfig
-from bridle.service.service import Service
+from bridle.service.app import ROUTES, document
 from helpers.serving import create, serving
 
-DOCUMENT = make_app(Service(ServiceConfig())).openapi()
-WITH_BODY = [entry for entry in ROUTES if entry.described.body is not None]
+DOCUMENT = document()
+WITH_BODY = [entry for entry in ROUTES if entry.body is not None]
 
 
 def whole(schema):
@@ -21,19 +19,19 @@ def whole(schema):
 
 
 def body_schema(entry):
-    operation = DOCUMENT["paths"][entry.described.path][entry.described.method.lower()]
+    operation = DOCUMENT["paths"][entry.path][entry.method.lower()]
     return whole(operation["requestBody"]["content"]["application/json"]["schema"])
 
 
 def by_path(entry):
-    return f"{entry.described.method} {entry.described.path}"
+    return f"{entry.method} {entry.path}"
 
 
 def test_every_route_is_documented_with_its_answers_and_errors():
     described = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
-    assert described == {(entry.described.method, entry.described.path) for entry in ROUTES}
+    assert described == {(entry.method, entry.path) for entry in ROUTES}
     for entry in ROUTES:
-        told = entry.described
+        told = entry
         operation = DOCUMENT["paths"][told.path][told.method.lower()]
         assert operation["summary"]
         assert str(told.status) in operation["responses"]
@@ -61,26 +59,26 @@ def test_every_schema_that_is_referred_to_is_there():
 
 @pytest.mark.parametrize("entry", WITH_BODY, ids=by_path)
 def test_document_and_decoder_agree_on_the_fields_and_the_example(entry):
-    schema, body = body_schema(entry), entry.described.body
+    schema, body = body_schema(entry), entry.body
     name = schema["$ref"].rpartition("/")[2]
     told = DOCUMENT["components"]["schemas"][name]
     assert set(told["properties"]) == set(body.__struct_encode_fields__)
     assert told.get("additionalProperties") is False
     needed = {field.name for field in msgspec.structs.fields(body) if field.required}
     assert set(told.get("required", ())) == needed
-    jsonschema_rs.validate(schema, entry.described.example)
+    jsonschema_rs.validate(schema, entry.example)
     decode = msgspec.json.Decoder(body).decode
-    decode(msgspec.json.encode(entry.described.example))
+    decode(msgspec.json.encode(entry.example))
     for missing in needed:
-        less = {key: value for key, value in entry.described.example.items() if key != missing}
+        less = {key: value for key, value in entry.example.items() if key != missing}
         with pytest.raises(jsonschema_rs.ValidationError):
             jsonschema_rs.validate(schema, less)
         with pytest.raises(msgspec.ValidationError):
             decode(msgspec.json.encode(less))
     with pytest.raises(jsonschema_rs.ValidationError):
-        jsonschema_rs.validate(schema, entry.described.example | {"surplus": 1})
+        jsonschema_rs.validate(schema, entry.example | {"surplus": 1})
     with pytest.raises(msgspec.ValidationError):
-        decode(msgspec.json.encode(entry.described.example | {"surplus": 1}))
+        decode(msgspec.json.encode(entry.example | {"surplus": 1}))
 
 
 @pytest.mark.slow
@@ -90,7 +88,7 @@ def test_every_example_is_answered_as_documented(tmp_path):
         create(client, "shop-1", domain={"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}, names=["latency"], gates=gates)
         ticket = client.post("/v1/sessions/shop-1/ask", json={}).json()["ticket"]
         for entry in ROUTES:
-            told = entry.described
+            told = entry
             if told.method == "DELETE" or told.media != "application/json" or "{file}" in told.path or "events" in told.path:
                 continue
             body = {"ticket": ticket} if told.path.endswith("/forget") else told.example

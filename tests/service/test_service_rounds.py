@@ -13,7 +13,7 @@ import bridle
 from bridle import database
 from bridle.core import InputError
 from bridle.service import commands
-from bridle.service.bodies import BatchBody, PlainBatch, Reader
+from bridle.service.bodies import BatchBody, reader
 from bridle.service.hosted import Hosted
 from helpers.serving import ANYTIME, BOX, ROUND, create, serving, state_of
 
@@ -132,16 +132,15 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
             store.append(core.lease, core.change_limit(0, offset=offset).rows)
     plain = [{"kind": "observe", **record} for record in records(70, k=2)]
     told = [each for i, record in enumerate(plain) for each in (record, record | ODD[i // 8 % len(ODD)])[: 2 if i % 8 == 3 else 1]]
-    read = Reader(BatchBody)(json.dumps({"events": told}).encode())
-    assert isinstance(read, PlainBatch)
-    hosted = SimpleNamespace(rounds=[], decided=None, waiting={}, hear=lambda core: core.warnings())
+    read = reader(BatchBody)(json.dumps({"events": told}).encode())
+    hosted = SimpleNamespace(rounds=[], decided=None, waiting={})
     hosted.remember = partial(Hosted.remember, hosted)
     refused: list[tuple[int, str]] = []
-    outcome = commands.observing_many(read.events, hosted, refused)(batch)
+    outcome = commands.in_order([commands.observing(event, None, hosted) for event in read.events], refused)(batch)
     rows, answers = [], []
     for event in told:
         try:
-            rows += alone.observe(event["f"], np.array(event["df"]), np.array(event["g"]), commands.table(event["dg"])).rows
+            rows += alone.observe(event["f"], event["df"], event["g"], event["dg"]).rows
         except bridle.InputError as wrong:
             answers.append({"error": str(wrong)})
         else:

@@ -13,10 +13,9 @@ import pytest
 
 from bridle.database import open_store
 from bridle.database.store import Keys
-from bridle.service import keyring, logs
+from bridle.service import auth, logs
 from bridle.service.app import ROUTES
-from bridle.service.config import ServiceConfig
-from bridle.service.limits import ServiceLimits
+from bridle.service.config import ServiceConfig, ServiceLimits
 from bridle.service.server import warn_of_sqlite
 from helpers.serving import ANYTIME, ROUND, Server, create, new_key, serving, state_of
 
@@ -36,17 +35,17 @@ def place(tmp_path_factory):
 
 def asked(entry):
     """A request of a route that would be granted, but for its key."""
-    told = entry.described
+    told = entry
     body = {"gate": "ads", "value": 0.1} if told.path.endswith("/bid") else told.example
     if told.path == "/v1/sessions" and told.method == "POST":
         body = {"name": "shop", **ANYTIME, "gates": {"march": {"budget": 5.0}, "ads": {"budget": 5.0, "rounds": 5}}}
     return told.method, told.path.replace("{name}", "shop"), {} if told.body is None else {"json": body}
 
 
-GUARDED = [entry for entry in ROUTES if entry.described.scope is not None]
+GUARDED = [entry for entry in ROUTES if entry.scope is not None]
 
 
-@pytest.mark.parametrize("entry", GUARDED, ids=lambda entry: f"{entry.described.method} {entry.described.path}")
+@pytest.mark.parametrize("entry", GUARDED, ids=lambda entry: f"{entry.method} {entry.path}")
 def test_every_route_asks_for_a_key_that_may_do_this(place, entry):
     server, _, keys = place
     method, path, more = asked(entry)
@@ -55,7 +54,7 @@ def test_every_route_asks_for_a_key_that_may_do_this(place, entry):
             answer = client.request(method, path, headers={} if header is None else {"Authorization": header}, **more)
             assert answer.status_code == 401, (header, answer.text)
             assert answer.headers["www-authenticate"].startswith("Bearer")
-        needed = entry.described.scope
+        needed = entry.scope
         for scope in ("decide", "observe", "read"):
             answer = client.request(method, path, headers={"Authorization": f"Bearer {keys[scope]}"}, **more)
             if needed == "a key":
@@ -72,7 +71,7 @@ def test_open_routes_need_no_key_and_tell_nothing(place):
         assert client.get("/readyz").json() == {"status": "ready"}
         for path in ("/openapi.json", "/docs"):
             assert "shop" not in client.get(path).text.replace("shop-17", "")
-        closed = {(entry.described.method, entry.described.path) for entry in ROUTES if entry.described.scope is None}
+        closed = {(entry.method, entry.path) for entry in ROUTES if entry.scope is None}
         assert {path for _, path in closed} <= {"/healthz", "/readyz", "/openapi.json", "/docs"}
 
 
@@ -85,7 +84,7 @@ def test_a_valid_key_is_never_refused_while_a_server_starts(tmp_path, monkeypatc
         return own(self)
 
     monkeypatch.setattr(Keys, "list", slow)
-    monkeypatch.setattr(keyring, "AT_MOST_EVERY", 30.0)  # a second read would come too late
+    monkeypatch.setattr(auth, "AT_MOST_EVERY", 30.0)  # a second read would come too late
     server = Server(ServiceConfig(db=db, log="error"))
     try:
         with server.client(text) as client:

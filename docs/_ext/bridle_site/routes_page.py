@@ -6,16 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bridle.service.app import make_app
-from bridle.service.config import ServiceConfig
-from bridle.service.service import Service
+from bridle.service import app
 from bridle_site import rst
 from bridle_site.docstrings import plain_line
 
 
 def write(folder: Path) -> None:
     """Write the page and the document."""
-    document = make_app(Service(ServiceConfig())).openapi()
+    document = app.document()
     text = [
         *rst.heading("HTTP routes of the service", "="),
         "Made from the service's OpenAPI document, for programs: :download:`openapi.json`. A running service has it at ``/openapi.json``.",

@@ -26,7 +26,7 @@ def serve(
     """
     from bridle import validate
 
-    for package in ("sqlalchemy", "fastapi", "uvicorn", "msgspec", "prometheus_client"):
+    for package in ("sqlalchemy", "starlette", "uvicorn", "msgspec", "prometheus_client"):
         validate.require_package(package, "serve")
     from bridle.service.config import read_config
     from bridle.service.server import run

@@ -1,26 +1,30 @@
-"""The service as an ASGI application: its life, its door, its routes and its document."""
+"""The service as an ASGI application: its routes and their document, what lets a request in, and what every answer has."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+import secrets
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from time import perf_counter
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 import msgspec
-from fastapi import FastAPI
-from fastapi.middleware import Middleware
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope
+from starlette.routing import Route, Router
+from starlette.types import Message, Receive, Scope, Send
 
-from bridle import __version__
 from bridle.core import InputError
 from bridle.database.rows import StoreError
-from bridle.service import commands, documents, page, queries
-from bridle.service.auth import ANYBODY, who
+from bridle.service import commands, openapi, page, queries
+from bridle.service.auth import PREFIX, who
 from bridle.service.bodies import (
     AskBody,
     BatchAnswer,
@@ -28,7 +32,6 @@ from bridle.service.bodies import (
     BidAnswer,
     BidBody,
     BudgetBody,
-    Complaint,
     CreateBody,
     DecideBody,
     DecisionAnswer,
@@ -38,17 +41,17 @@ from bridle.service.bodies import (
     ObserveBody,
     PayBody,
     PaymentAnswer,
-    Reader,
     RoundAnswer,
     SessionStands,
     TicketAnswer,
+    reader,
 )
-from bridle.service.calls import Call, Handler, headers_of, json_answer, text_of
-from bridle.service.door import Answering, Door, FrontDoor, HotRoute, body_of, refuse_other_sites
-from bridle.service.errors import BAD_FORM, CONFLICT, REFUSED, Turned, unavailable
+from bridle.service.calls import JSON, Call, encode, header
+from bridle.service.config import is_loopback
+from bridle.service.errors import BAD_FORM, CONFLICT, ELSEWHERE, FORBIDDEN, REFUSED, TOO_LARGE, HTTPError, unavailable
 from bridle.service.logs import LOG, request_id
-from bridle.service.openapi import Described, RawRoute, document
-from bridle.service.page import LivePictures, ServiceWatch
+from bridle.service.openapi import ServiceRoute
+from bridle.service.page import LivePictures
 from bridle.service.service import Service
 from bridle.session.durable import KeyConflict
 
@@ -58,124 +61,117 @@ ANY_KEY = "a key"
 LARGE = 1_000_000
 """Bytes of a body that is read in the thread for slow things."""
 
+SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""On every answer, to keep a browser from mischief; pages have a policy for their content too."""
+
+NO_ROUTE = "other"
+"""How requests for what is not there are counted, so that nobody can make new routes up without end."""
+
+# --- routes -------------------------------------------------------------------------------------------------------------------------------
+
+
+async def show_document(call: Call) -> bytes:
+    """GET /openapi.json."""
+    return encode(document())
+
+
+async def show_docs(call: Call) -> Response:
+    """GET /docs."""
+    policy = page.POLICY.replace("style-src 'self'", "style-src 'unsafe-inline'")
+    return Response(openapi.html(document()), media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": policy})
+
+
 ONE = "/v1/sessions/{name}"
-OBJECT = dict[str, Any]
+HTML = "text/html"
+LAST = (("last", {"type": "integer", "minimum": 0, "maximum": 500}, "How many."),)
 PAGES = (
     ("limit", {"type": "integer", "minimum": 0, "maximum": queries.PAGE}, "How many."),
     ("offset", {"type": "integer", "minimum": 0}, "After how many."),
 )
-LAST = (("last", {"type": "integer", "minimum": 0, "maximum": 500}, "How many."),)
 OBSERVED = {"f": 0.3, "df": [1.0], "g": [0.1], "dg": [[-1.0]]}
+BATCH = {"events": [{"kind": "observe", **OBSERVED}]}
+OFFSET = {"limit": "latency", "offset": 0.1}
 BOX = {"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}
 NEW = {"name": "shop-17", "policy": "anytime", "domain": BOX, "names": ["latency"], "gates": {"march": {"budget": 500.0}}}
-
-
-class RouteEntry(NamedTuple):
-    """A route: what the document says of it, and who answers."""
-
-    described: Described
-    handler: Handler
-
-
-def _post(
-    path: str, summary: str, scope: str, handler: Handler, body: type[msgspec.Struct], answer: Any, example: object, **more: Any
-) -> RouteEntry:
-    errors = (404, 409, 422)
-    return RouteEntry(Described("POST", path, summary, scope, answer, body, example, errors=errors, **more), handler)
-
-
-def _get(path: str, summary: str, handler: Handler, answer: Any = OBJECT, scope: str | None = "read", **more: Any) -> RouteEntry:
-    errors = (404, 422) if "{name}" in path else (400,) if more.get("query") else ()
-    return RouteEntry(Described("GET", path, summary, scope, answer, errors=errors, **more), handler)
-
+PAID, BID, BUDGET = {"gate": "march", "amount": 1.2}, {"gate": "ads", "value": 0.6}, {"gate": "march", "budget": 700.0}
+OBSERVING = "Feedback; answered with the next decision"
+PRICES = "What one more unit of each limit seems to be worth"
 
 ROUTES = (
-    _post(f"{ONE}/observe", "Feedback; answered with the next decision", "observe", commands.observe, ObserveBody, RoundAnswer, OBSERVED),
-    _post(f"{ONE}/decide", "The decision of this round", "decide", commands.decide, DecideBody, DecisionAnswer, {}),
-    _post(f"{ONE}/ask", "Begin a round whose feedback comes later", "decide", commands.ask, AskBody, TicketAnswer, {}),
-    _post(f"{ONE}/forget", "Give a round up", "observe", commands.forget, ForgetBody, RoundAnswer, {"ticket": 17}),
-    _post(
-        f"{ONE}/batch",
-        "Several events, in order",
-        ANY_KEY,
-        commands.batch,
-        BatchBody,
-        BatchAnswer,
-        {"events": [{"kind": "observe", **OBSERVED}]},
-    ),
-    _post(
-        f"{ONE}/limits",
-        "Change a limit from now on",
-        "admin",
-        commands.change_limits,
-        LimitsBody,
-        RoundAnswer,
-        {"limit": "latency", "offset": 0.1},
-    ),
-    _post(f"{ONE}/pay", "Pay from a budget", "observe", commands.pay, PayBody, PaymentAnswer, {"gate": "march", "amount": 1.2}),
-    _post(f"{ONE}/bid", "What a pacer bids", "decide", commands.bid, BidBody, BidAnswer, {"gate": "ads", "value": 0.6}),
-    _post(f"{ONE}/budget", "Change a budget", "admin", commands.set_budget, BudgetBody, GateStands, {"gate": "march", "budget": 700.0}),
-    _post("/v1/sessions", "Make a session", "admin", commands.create, CreateBody, SessionStands, NEW, status=201),
-    _get("/v1/sessions", "All sessions", queries.show_all),
-    _get(ONE, "Where a session stands", queries.show, SessionStands),
-    RouteEntry(Described("DELETE", ONE, "Let go of a session; its journal stays", "admin", OBJECT, errors=(404,)), commands.let_go),
-    _get(f"{ONE}/certificate", "What the observations prove", queries.certificate),
-    _get(f"{ONE}/report", "The same in sentences", queries.report),
-    _get(f"{ONE}/alarms", "Warnings that were given", queries.alarms),
-    _get(f"{ONE}/weights", "What each rule is worth", queries.weights),
-    _get(f"{ONE}/rates", "Limits on how often", queries.rates),
-    _get(f"{ONE}/prices", "What one more unit of each limit seems to be worth", queries.prices),
-    _get(
-        f"{ONE}/rounds",
-        "The last rounds",
-        queries.rounds,
-        query=(("last", {"type": "integer", "minimum": 0, "maximum": 500}, "How many."),),
-    ),
-    _get(f"{ONE}/quarantine", "What was refused", queries.quarantine, query=PAGES),
-    _get("/v1/quarantine", "How many requests were refused, by session", queries.quarantines),
-    _get("/v1/audit", "Who did what", queries.audit, scope="admin", query=PAGES),
-    _get("/metrics", "Figures for Prometheus", queries.metrics, str, media="text/plain"),
-    _get("/healthz", "Whether the process lives", queries.healthz, scope=None),
-    _get("/readyz", "Whether it can answer", queries.readyz, scope=None),
-    _get("/openapi.json", "This document", queries.openapi, scope=None),
-    _get("/docs", "This document, to be read", documents.docs, str, scope=None, media="text/html"),
+    ServiceRoute("POST", f"{ONE}/observe", OBSERVING, "observe", commands.observe, RoundAnswer, ObserveBody, OBSERVED),
+    ServiceRoute("POST", f"{ONE}/decide", "The decision of this round", "decide", commands.decide, DecisionAnswer, DecideBody, {}),
+    ServiceRoute("POST", f"{ONE}/ask", "Begin a round whose feedback comes later", "decide", commands.ask, TicketAnswer, AskBody, {}),
+    ServiceRoute("POST", f"{ONE}/forget", "Give a round up", "observe", commands.forget, RoundAnswer, ForgetBody, {"ticket": 17}),
+    ServiceRoute("POST", f"{ONE}/batch", "Several events, in order", ANY_KEY, commands.batch, BatchAnswer, BatchBody, BATCH),
+    ServiceRoute("POST", f"{ONE}/limits", "Change a limit from now on", "admin", commands.change_limits, RoundAnswer, LimitsBody, OFFSET),
+    ServiceRoute("POST", f"{ONE}/pay", "Pay from a budget", "observe", commands.pay, PaymentAnswer, PayBody, PAID),
+    ServiceRoute("POST", f"{ONE}/bid", "What a pacer bids", "decide", commands.bid, BidAnswer, BidBody, BID),
+    ServiceRoute("POST", f"{ONE}/budget", "Change a budget", "admin", commands.set_budget, GateStands, BudgetBody, BUDGET),
+    ServiceRoute("POST", "/v1/sessions", "Make a session", "admin", commands.create, SessionStands, CreateBody, NEW, 201),
+    ServiceRoute("GET", "/v1/sessions", "All sessions", "read", queries.show_all),
+    ServiceRoute("GET", ONE, "Where a session stands", "read", queries.show, SessionStands),
+    ServiceRoute("DELETE", ONE, "Let go of a session; its journal stays", "admin", commands.let_go),
+    ServiceRoute("GET", f"{ONE}/certificate", "What the observations prove", "read", queries.certificate),
+    ServiceRoute("GET", f"{ONE}/report", "The same in sentences", "read", queries.report),
+    ServiceRoute("GET", f"{ONE}/alarms", "Warnings that were given", "read", queries.alarms),
+    ServiceRoute("GET", f"{ONE}/weights", "What each rule is worth", "read", queries.weights),
+    ServiceRoute("GET", f"{ONE}/rates", "Limits on how often", "read", queries.rates),
+    ServiceRoute("GET", f"{ONE}/prices", PRICES, "read", queries.prices),
+    ServiceRoute("GET", f"{ONE}/rounds", "The last rounds", "read", queries.rounds, query=LAST),
+    ServiceRoute("GET", f"{ONE}/quarantine", "What was refused", "read", queries.quarantine, query=PAGES),
+    ServiceRoute("GET", "/v1/quarantine", "How many requests were refused, by session", "read", queries.quarantines),
+    ServiceRoute("GET", "/v1/audit", "Who did what", "admin", queries.audit, query=PAGES),
+    ServiceRoute("GET", "/metrics", "Figures for Prometheus", "read", queries.metrics, str, media="text/plain"),
+    ServiceRoute("GET", "/healthz", "Whether the process lives", None, queries.healthz),
+    ServiceRoute("GET", "/readyz", "Whether it can answer", None, queries.readyz),
+    ServiceRoute("GET", "/openapi.json", "This document", None, show_document),
+    ServiceRoute("GET", "/docs", "This document, to be read", None, show_docs, str, media=HTML),
 )
 """All routes."""
 
 PAGE_ROUTES = (
-    _get("/", "The live page", page.show_page, str, scope=None, media="text/html"),
-    _get("/page/{file}", "Its files", page.show_file, str, scope=None, media="text/plain"),
-    _get("/v1/events", "What it shows, as server-sent events", page.events, str, media="text/event-stream"),
+    ServiceRoute("GET", "/", "The live page", None, page.show_page, str, media=HTML),
+    ServiceRoute("GET", "/page/{file}", "Its files", None, page.show_file, str),
+    ServiceRoute("GET", "/v1/events", "What it shows, as server-sent events", "read", page.events, str, media="text/event-stream"),
 )
 """What is there for the live page alone, and not in the document: a stream that does not end is nothing for a client made from it."""
 
 
-def endpoint(service: Service, entry: RouteEntry) -> Answering:
-    """What answers requests of a route: lets them in, reads them, and says what is wrong with them."""
-    scope, body, handler = entry.described.scope, entry.described.body, entry.handler
-    read = None if body is None else Reader(body)
-    needed = None if scope is ANY_KEY else scope
-    most, insecure = service.config.limits.body, service.config.insecure
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document of the routes."""
+    return openapi.document(ROUTES)
 
-    async def answer(asked: Scope, name: str, receive: Receive) -> bytes | Response:
-        headers, key = headers_of(asked), ANYBODY
-        if scope is not None:
-            if insecure:
-                refuse_other_sites(headers)
-            key = await service.ring.admit(text_of(headers, b"authorization"), needed)
-            asked["who"] = who(key)
+
+# --- requests -----------------------------------------------------------------------------------------------------------------------------
+
+
+class Endpoint:
+    """Answers the requests of a route: lets them in, reads them, and says what is wrong with them."""
+
+    def __init__(self, route: ServiceRoute, service: Service) -> None:
+        self.route, self.path, self.service = route, route.path, service
+        self.scope = None if route.scope is ANY_KEY else route.scope
+        self.read = None if route.body is None else reader(route.body)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call, service, route = Call(scope, receive, self.service), self.service, self.route
+        if route.scope is not None:
+            if service.config.insecure:
+                refuse_other_sites(call)
+            call.key = await service.ring.admit(header(scope, b"authorization"), self.scope)
+            scope["who"] = who(call.key)
             if service.why_not is not None:
                 raise unavailable(service.why_not)
-        call = Call(service, asked, headers, key, name, None, b"")
-        if read is not None:
-            call.raw = await body_of(headers, receive, most)
-            try:
-                raw = call.raw
-                call.body = read(raw) if len(raw) < LARGE else await asyncio.get_running_loop().run_in_executor(service.compute, read, raw)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
-                raise await refused(call, BAD_FORM, f"the request cannot be read: {wrong}") from None
         try:
-            return await handler(call)
+            if self.read is not None:
+                await self.fill(call, self.read)
+            answer = await route.handler(call)
         except KeyConflict as conflict:
             raise await refused(call, CONFLICT, str(conflict)) from None
         except StoreError:
@@ -183,91 +179,128 @@ def endpoint(service: Service, entry: RouteEntry) -> Answering:
             raise unavailable("the database is in trouble: try again in a moment") from None
         except InputError as wrong:
             raise await refused(call, REFUSED, str(wrong)) from None
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
+        else:
+            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
+            await send({"type": "http.response.start", "status": route.status, "headers": headers})
+            await send({"type": "http.response.body", "body": answer})
 
-    return answer
+    async def fill(self, call: Call, read: Callable[[bytes], Any]) -> None:
+        """Read what a request says."""
+        raw = call.raw = await body_of(call, self.service.config.limits.body)
+        try:
+            large = len(raw) >= LARGE
+            call.content = await asyncio.get_running_loop().run_in_executor(self.service.compute, read, raw) if large else read(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
+            raise await refused(call, BAD_FORM, f"the request cannot be read: {wrong}") from None
 
 
-async def refused(call: Call, status: int, sentence: str) -> Turned:
+async def refused(call: Call, status: int, sentence: str) -> HTTPError:
     """A request that is turned away for what it says: it is kept in the quarantine of its session, where that is open."""
     hosted = call.service.hosted.get(call.name)
-    if hosted is not None and call.scope["method"] == "POST":
+    if hosted is not None and call.method == "POST":
         await call.service.quarantine(hosted, sentence, call.raw)
-    return Turned(status, sentence)
+    return HTTPError(status, sentence)
 
 
-def documented(answer: Answering, status: int) -> Callable[[Request], Awaitable[Response]]:
-    """What answers requests of a route, as FastAPI wants it."""
-
-    async def respond(request: Request) -> Response:
-        found = await answer(request.scope, request.path_params.get("name", ""), request.receive)
-        return found if isinstance(found, Response) else Response(found, status, media_type="application/json")
-
-    return respond
-
-
-def hot_routes(service: Service) -> dict[str, HotRoute]:
-    """The routes that are asked again and again, by the last part of their paths: the door answers them itself."""
-    hot = (entry for entry in ROUTES if entry.described.method == "POST" and entry.described.path.startswith(f"{ONE}/"))
-    return {entry.described.path.rpartition("/")[2]: HotRoute(entry.described.path, endpoint(service, entry)) for entry in hot}
+def refuse_other_sites(call: Request) -> None:
+    """Where no keys are asked for, a browser on this machine is not to act for a page from elsewhere, whatever name that page has."""
+    host, origin = header(call.scope, b"host") or "", header(call.scope, b"origin")
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        name = ""
+    if not is_loopback(name) or (origin is not None and origin.partition("://")[2] != host):
+        raise HTTPError(FORBIDDEN, "without keys only this machine is served, and no pages of others: see `bridle keys add`")
 
 
-def add_routes(app: FastAPI, service: Service) -> None:
-    """Add all routes to the app, and their schemas to its document."""
-    for entry in (*ROUTES, *PAGE_ROUTES):
-        told = entry.described
-        app.router.add_api_route(
-            told.path,
-            documented(endpoint(service, entry), told.status),
-            methods=[told.method],
-            summary=told.summary,
-            operation_id=told.method.lower() + re.sub(r"\W+", "_", told.path),
-            route_class_override=RawRoute,
-            openapi_extra=told.operation(),
-            response_model=None,
-            status_code=told.status,
-            responses={},
-            include_in_schema=entry in ROUTES,
-        )
-    bodies = [entry.described.body for entry in ROUTES if entry.described.body is not None]
-    document(app, [*bodies, *{entry.described.answer for entry in ROUTES if isinstance(entry.described.answer, type)}, Complaint])
+async def body_of(call: Request, most: int) -> bytes:
+    """The body of a request, if it is not too large; nothing large is ever kept."""
+    told = header(call.scope, b"content-length") or "0"
+    if told.isdigit() and int(told) > most:
+        raise HTTPError(TOO_LARGE, f"a request may have at most {most} bytes, not {int(told)}", {"Connection": "close"})
+    parts, size, more = [], 0, True
+    while more:
+        message = await call.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > most:
+            raise HTTPError(TOO_LARGE, f"a request may have at most {most} bytes", {"Connection": "close"})
+    return b"".join(parts)
 
 
-async def not_found(request: Request, wrong: Exception) -> Response:
-    """What no route answers, as every other error."""
-    assert isinstance(wrong, HTTPException)
-    text = f"there is no {request.method} {request.url.path[:200]}" if wrong.status_code in (404, 405) else str(wrong.detail)
-    return json_answer({"error": text, "request": request_id.get()}, wrong.status_code)
+# --- answers ------------------------------------------------------------------------------------------------------------------------------
 
 
-def front_door(service: Service) -> FrontDoor:
-    """What serves this service: its hot routes, and the application behind them."""
-    return FrontDoor(make_app(service), service.metrics, service.access, hot_routes(service))
+LONGEST_ID = 64
+PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def make_app(service: Service) -> FastAPI:
-    """The application that has all routes of this service, and the document of them."""
+def new_id(asked: str | None) -> str:
+    """The caller's own id, where it is short and plain; else a new one.
 
-    @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        await service.start()
+    >>> new_id("order-17"), len(new_id("two words")), len(new_id(None))
+    ('order-17', 16, 16)
+    """
+    if asked and len(asked) <= LONGEST_ID and PLAIN.fullmatch(asked) and PREFIX not in asked:  # no key, by mistake
+        return asked
+    return f"{HERE}{next(NUMBER) & 0xFFFFFFFF:08x}"
+
+
+HERE, NUMBER = secrets.token_hex(4), count(secrets.randbits(31))
+"""What new ids begin with in this process, and how they go on: to ask the system for each would take longer than all the rest of them."""
+
+
+class ServiceApp:
+    """The application: every request gets an id, is routed, measured and logged, and what goes wrong with it is answered as JSON."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.pictures = service, LivePictures(service)
+        routes = [Route(route.path, Endpoint(route, service), methods=[route.method]) for route in (*ROUTES, *PAGE_ROUTES)]
+        self.router = Router(routes, redirect_slashes=False, lifespan=lambda _: service.running())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
+        if scope["type"] != "http":
+            return await self.router(scope, receive, send)
+        mark = new_id(header(scope, b"x-request-id"))
+        token, begun, status = request_id.set(mark), perf_counter(), 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", mark.encode()), *SECURITY]
+            await send(message)
+
         try:
-            yield
+            await self.router(scope, receive, answer)
+        except ClientDisconnect:
+            status = status or 499
+        except Exception as wrong:
+            if status:
+                raise
+            await complaint(scope, wrong)(scope, receive, answer)
         finally:
-            await service.stop()
+            seconds = perf_counter() - begun
+            self.service.metrics.request(getattr(scope.get("endpoint"), "path", NO_ROUTE), status, seconds)
+            if LOG.isEnabledFor(logging.INFO):
+                self.service.access.note(mark, scope["method"], scope["path"], status, seconds, scope.get("who", "-"))
+            request_id.reset(token)
 
-    app = FastAPI(
-        title="bridle",
-        version=__version__,
-        summary="Decisions made online under constraints that are revealed too late",
-        lifespan=life,
-        middleware=[Middleware(Door, metrics=service.metrics, log=service.access)],
-        redirect_slashes=False,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-    )
-    app.add_exception_handler(HTTPException, not_found)
-    app.state.service = service
-    app.state.pictures = LivePictures(ServiceWatch(service))
-    add_routes(app, service)
-    return app
+
+def complaint(scope: Scope, wrong: Exception) -> Response:
+    """The answer that says what is wrong."""
+    if isinstance(wrong, HTTPException):
+        wrong = HTTPError(wrong.status_code, f"there is no {scope['method']} {scope['path'][:200]}")
+    elif not isinstance(wrong, HTTPError):
+        LOG.exception("failed")
+        wrong = HTTPError(500, "the service made a mistake; its log has more under the id of this request")
+    headers = {name: value.encode("latin-1", "replace").decode("latin-1") for name, value in wrong.headers.items()}
+    if wrong.status == ELSEWHERE:
+        query = scope["query_string"].decode("latin-1")
+        headers["Location"] += quote(scope["path"]) + (f"?{query}" if query else "")
+    return Response(json.dumps({"error": wrong.sentence, "request": request_id.get()}), wrong.status, headers, JSON)

@@ -3,20 +3,17 @@
 Numbers that belong to a round are taken as they come and handed to the session, so that what is wrong with them is said in the same
 sentence as in Python. JSON has no NaN; null in `rules` is one.
 
-Reading the bodies of requests: JSON, decoded straight into the struct that a route takes.
-
-What comes most, feedback that is four lists of numbers, has structs of its own that are read faster: they know that they hold floats and
-nothing else. A name that is there twice in one object is refused, since who reads it first and who reads it last would see two requests.
+A name that is there twice in one object is refused, since who reads the first and who reads the last would see two requests.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable
+from operator import is_
+from typing import Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 LONGEST_KEY = 128
@@ -78,24 +75,6 @@ class ObserveBody(Struct, forbid_unknown_fields=True):
     key: Key | None = None
 
 
-class PlainBody(Struct, forbid_unknown_fields=True, gc=False):
-    """An `ObserveBody` that is what most are: a cost and constraints with their gradients, nothing but numbers, and perhaps a key."""
-
-    f: float
-    df: list[float]
-    g: list[float]
-    dg: list[list[float]]
-    key: Key | None = None
-    modulus: ClassVar[None] = None
-    ticket: ClassVar[None] = None
-    played: ClassVar[None] = None
-    pay: ClassVar[None] = None
-
-    def quotes(self) -> int:
-        """How many quotation marks its JSON has, where nothing is there twice and nothing is null."""
-        return 8 if self.key is None else 12
-
-
 class ForgetBody(Struct, forbid_unknown_fields=True):
     """The round that is given up."""
 
@@ -116,24 +95,6 @@ class ObserveEvent(ObserveBody, forbid_unknown_fields=True, tag_field="kind", ta
 
 class ForgetEvent(ForgetBody, forbid_unknown_fields=True, tag_field="kind", tag="forget"):
     """A round given up in a batch."""
-
-
-class PlainEvent(PlainBody, forbid_unknown_fields=True, gc=False, kw_only=True):
-    """Such feedback in a batch; its kind is no tag, since that of a struct that stands alone may be left out."""
-
-    kind: Literal["observe"]
-
-
-class PlainBatch(Struct, forbid_unknown_fields=True, gc=False):
-    """A `BatchBody` with nothing but such feedback."""
-
-    events: list[PlainEvent]
-    key: Key | None = None
-
-    def quotes(self) -> int:
-        """How many quotation marks its JSON has, where nothing is there twice and nothing is null."""
-        keyed = sum(event.key is not None for event in self.events)
-        return (2 if self.key is None else 6) + 12 * len(self.events) + 4 * keyed
 
 
 class BatchBody(Struct, forbid_unknown_fields=True):
@@ -305,68 +266,41 @@ class SessionElsewhere(Struct):
     owner: str | None
 
 
-NAME = re.compile(rb'"([^"]*)"\s*(:)?')
-"""A text without escapes, and whether it is the name of something: no other text is followed by a colon."""
+def reader(body: type[Struct]) -> Callable[[bytes], Any]:
+    """What reads the body of a route; a `msgspec.MsgspecError` says what is wrong with it.
 
-
-class Reader:
-    """Reads the body of a route: the first of these structs that it is."""
-
-    def __init__(self, body: type[msgspec.Struct]) -> None:
-        self._whole = msgspec.json.Decoder(body).decode
-        plain = PLAIN.get(body)
-        self._plain = None if plain is None else msgspec.json.Decoder(plain).decode
-
-    def __call__(self, raw: bytes) -> Any:
-        """The body; a `msgspec.MsgspecError` says why there is none."""
-        if self._plain is not None:
-            try:
-                plain = self._plain(raw)
-            except msgspec.MsgspecError:
-                pass  # it is something else, or wrong: the struct of the route says what is
-            else:
-                if quotes_in(raw) == plain.quotes() and b"\\" not in raw:
-                    return plain
-        body = self._whole(raw)
-        refuse_twice(raw)
-        return body
-
-
-PLAIN: dict[type[msgspec.Struct], type[PlainBody] | type[PlainBatch]] = {ObserveBody: PlainBody, BatchBody: PlainBatch}
-
-
-LONG = 10_000
-"""From so many bytes on NumPy counts faster."""
-
-
-def quotes_in(raw: bytes) -> int:
-    """How many quotation marks there are.
-
-    >>> quotes_in(b'{"f": 1.0}'), quotes_in(b'{"f": 1.0}' * 2000)
-    (2, 4000)
-    """
-    return raw.count(b'"') if len(raw) < LONG else int(np.count_nonzero(np.frombuffer(raw, np.uint8) == ord('"')))
-
-
-def refuse_twice(raw: bytes) -> None:
-    """Refuse JSON in which one object has a name twice.
-
-    >>> refuse_twice(b'{"f": 1, "known": {"A": 1, "b": 2}, "rules": [{"b": 3}]}')
-    >>> refuse_twice(b'{"f": 1, "f": 2}')
+    >>> reader(ForgetBody)(b'{"ticket": 17}')
+    ForgetBody(ticket=17)
+    >>> reader(ForgetBody)(b'{"ticket": 17, "ticket": 18}')
     Traceback (most recent call last):
         ...
-    msgspec.ValidationError: `f` is there twice
+    msgspec.ValidationError: `ticket` is there twice
     """
-    if b"\\" not in raw:
-        names = [name for name, colon in NAME.findall(raw) if colon]
-        if len({*names}) == len(names):
-            return
-    json.loads(raw, object_pairs_hook=_pairs)
+    decode = msgspec.json.Decoder(body).decode
+
+    def read(raw: bytes) -> Any:
+        found = decode(raw)
+        if raw.count(b":") != members(found):
+            NAMES.decode(raw.decode())
+        return found
+
+    return read
 
 
-def _pairs(pairs: list[tuple[str, object]]) -> None:
+def members(body: Struct) -> int:
+    """How many names the JSON of a body has, and so how many colons at least, those in its own objects and those of nulls aside."""
+    values, defaults = msgspec.structs.astuple(body), body.__struct_defaults__
+    left_out = sum(map(is_, values[len(values) - len(defaults) :], defaults))
+    return len(values) - left_out + sum(1 + members(event) for event in getattr(body, "events", ()))  # 1: its kind
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for name, _ in pairs:
         if name in seen:
             raise msgspec.ValidationError(f"`{name[:100]}` is there twice")
         seen.add(name)
+
+
+NAMES = json.JSONDecoder(object_pairs_hook=_once, parse_float=len, parse_int=len, strict=False)
+"""Reads nothing but names, and refuses one that is there twice in one object, which msgspec does not: the last would count."""

@@ -1,17 +1,24 @@
 """What a server is told: the file `bridle.toml`, and what the command line says on top of it.
 
-db = "sqlite:///bridle.db"         # or postgresql://user@host/name; ${NAME} is the environment's variable of that
-name host = "127.0.0.1" port = 8711 url = "https://one.example:8711"   # where other servers send clients that ask
-them for a session which this one owns log = "info"
+db = "sqlite:///bridle.db"         # or postgresql://user@host/name; ${NAME} is the environment's variable of that name
+host = "127.0.0.1"
+port = 8711
+url = "https://one.example:8711"   # where other servers send clients that ask them for a session which this one owns
+log = "info"
 
 [tls]
 cert = "server.pem"
 key = "server.key"
 
-[limits]                           # see `bridle.service.limits` body = 16_000_000 rate = 20_000
+[limits]                           # see `ServiceLimits`
+body = 16_000_000
+rate = 20_000
 
-[sessions.shop-17]                 # made when the server starts, unless it is there policy = "anytime" domain = {
-kind = "box", low = 0.0, high = 40.0, dim = 1 } names = ["latency"] gates.march = { budget = 500.0 }
+[sessions.shop-17]                 # made when the server starts, unless it is there
+policy = "anytime"
+domain = { kind = "box", low = 0.0, high = 40.0, dim = 1 }
+names = ["latency"]
+gates.march = { budget = 500.0 }
 """
 
 from __future__ import annotations
@@ -20,24 +27,68 @@ import ipaddress
 import os
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.service.limits import ServiceLimits
-from bridle.service.recipes import session_name
 
-DATABASE = "sqlite:///bridle.db"
 LEVELS = ("debug", "info", "warning", "error")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What a session or a gate may be called: it stands in addresses, logs and metrics."""
+
+
+def checked_name(what: str, name: object) -> str:
+    """A name that a session or a gate may have."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InputError(f"{what} must have 1 to 100 letters, digits, dots, dashes or underscores, not {validate.show(name)}")
+    return name
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """What one client may ask for; a table `limits` in the configuration has the same names."""
+
+    body: int = 16_000_000
+    """Bytes of a request."""
+    header: int = 32_768
+    """Bytes of the request line and the headers of a request."""
+    connections: int = 2_000
+    """Connections of all clients; fewer if the system allows the process fewer open files."""
+    deadline: float = 10.0
+    """Seconds for the header of a request, and for its body, which has one more for every 16 KB received."""
+    batch: int = 10_000
+    """Events of a batch."""
+    rate: float = 20_000.0
+    """Requests a second of one key, on average; twice as many at once."""
+    sessions: int = 2_000
+    """Sessions that one key may have open at the same time."""
+    waiting: int = 10_000
+    """Requests that may wait for one session."""
+    dim: int = 100_000
+    """Dimensions of a decision."""
+    constraints: int = 1_000
+    """Constraints of a round."""
+    rules: int = 1_000
+    """Rules, or features, of a session."""
+
+    @classmethod
+    def checked(cls, given: Mapping[str, object]) -> ServiceLimits:
+        """With these in the place of the defaults."""
+        clean: dict[str, Any] = {}
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise InputError(f"limits.{name} must be a number, not {validate.show(value)}")
+            clean[name] = (validate.positive if name in ("rate", "deadline") else validate.whole)(f"limits.{name}", value)
+        return cls(**clean)
 
 
 @dataclass(frozen=True)
 class ServiceConfig:
     """What a server is told."""
 
-    db: str = DATABASE
+    db: str = "sqlite:///bridle.db"
     host: str = "127.0.0.1"
     port: int = 8711
     url: str | None = None
@@ -71,7 +122,7 @@ class ServiceConfig:
         if self.insecure and not is_loopback(self.host):
             raise InputError(f"--insecure is for this machine alone: host must be 127.0.0.1, ::1 or localhost, not {self.host}")
         for name in self.sessions:
-            session_name(name)
+            checked_name("name", name)
         return self
 
 
@@ -91,24 +142,21 @@ def is_loopback(host: str) -> bool:
 
 def read_config(path: str | None, **given: object) -> ServiceConfig:
     """The configuration in a file, if one is named, with what was given on the command line (None: nothing) in its place."""
-    table = {} if path is None else _read(path)
-    known = set(ServiceConfig.__dataclass_fields__) - {"tls_cert", "tls_key", "insecure"} | {"tls"}
-    for name in table:
+    facts = {} if path is None else _read(path)
+    known = {field.name for field in fields(ServiceConfig)} - {"tls_cert", "tls_key", "insecure"} | {"tls"}
+    for name in facts:
         validate.one_of("setting", name, known)
-    tls = _part(table, "tls", ("cert", "key"))
-    facts: dict[str, Any] = {name: value for name, value in table.items() if name not in ("tls", "limits", "sessions")}
     for name in ("db", "host", "url", "log"):
         if name in facts and not isinstance(facts[name], str):
             raise InputError(f"{name} must be a text, not {validate.show(facts[name])}")
-    if "drain" in facts:
-        facts["drain"] = validate.positive("drain", facts["drain"])
-    facts |= {"tls_cert": tls.get("cert"), "tls_key": tls.get("key")}
-    sessions = table.get("sessions", {})
+    tls, limits = _part(facts, "tls", ("cert", "key")), _part(facts, "limits", [field.name for field in fields(ServiceLimits)])
+    sessions = facts.get("sessions", {})
     if not isinstance(sessions, dict) or not all(isinstance(each, dict) for each in sessions.values()):
         raise InputError("sessions must be tables, [sessions.NAME] with policy and domain")
-    facts |= {"sessions": sessions, "limits": ServiceLimits.checked(**_part(table, "limits", tuple(ServiceLimits.__dataclass_fields__)))}
-    config = ServiceConfig(**facts)
-    config = replace(config, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    if "drain" in facts:
+        facts["drain"] = validate.positive("drain", facts["drain"])
+    facts |= {"tls_cert": tls.get("cert"), "tls_key": tls.get("key"), "limits": ServiceLimits.checked(limits)}
+    config = ServiceConfig(**facts | {name: value for name, value in given.items() if value is not None})
     return replace(config, db=_filled(config.db)).checked()
 
 
@@ -122,8 +170,9 @@ def _read(path: str) -> dict[str, Any]:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
-def _part(table: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, Any]:
-    part = table.get(name, {})
+def _part(table: dict[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
+    """A table in the table, which is taken out."""
+    part = table.pop(name, {})
     if not isinstance(part, dict):
         raise InputError(f"{name} must be a table, not {validate.show(part)}")
     for key in part:

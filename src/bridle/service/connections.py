@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from bridle.service.limits import ServiceLimits
+from bridle.service.config import ServiceLimits
 
 FRAMING = 8
 """Bytes that frame one byte of a body at most: a chunk of one byte needs 5."""

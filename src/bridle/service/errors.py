@@ -9,7 +9,7 @@ RETRY_AFTER = 1
 """After how many seconds a client may try again, where nothing better is known."""
 
 
-class Turned(Exception):
+class HTTPError(Exception):
     """A request is turned away: with this status and sentence, and with these headers."""
 
     def __init__(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> None:
@@ -17,16 +17,16 @@ class Turned(Exception):
         self.status, self.sentence, self.headers = status, sentence, headers or {}
 
 
-def unavailable(sentence: str, seconds: int = RETRY_AFTER) -> Turned:
+def unavailable(sentence: str, seconds: int = RETRY_AFTER) -> HTTPError:
     """Not now: the client may try again, with the same key."""
-    return Turned(UNAVAILABLE, sentence, {"Retry-After": str(seconds)})
+    return HTTPError(UNAVAILABLE, sentence, {"Retry-After": str(seconds)})
 
 
-def too_many(sentence: str, seconds: float = RETRY_AFTER) -> Turned:
+def too_many(sentence: str, seconds: float = RETRY_AFTER) -> HTTPError:
     """Too fast, or too much at once."""
-    return Turned(TOO_MANY, sentence, {"Retry-After": str(max(1, round(seconds)))})
+    return HTTPError(TOO_MANY, sentence, {"Retry-After": str(max(1, round(seconds)))})
 
 
-def elsewhere(url: str) -> Turned:
-    """Another server owns the session: its address, to which the same request may be sent (the door adds the path)."""
-    return Turned(ELSEWHERE, f"this session is owned by the server at {url}", {"Location": url.rstrip("/")})
+def elsewhere(url: str) -> HTTPError:
+    """Another server owns the session: its address, to which the same request may be sent (the path is added to it)."""
+    return HTTPError(ELSEWHERE, f"this session is owned by the server at {url}", {"Location": url.rstrip("/")})

@@ -9,38 +9,51 @@ again from its journal."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from time import perf_counter
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
+import msgspec
 import numpy as np
 
+from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
-from bridle.database.rows import Event, Fenced, Found, Owned, StoreError
+from bridle.database.rows import Fenced, Found, Owned, StoreError
 from bridle.database.store import EventStore
 from bridle.game.totals import charged
 from bridle.ops import Array
-from bridle.service.errors import Turned, elsewhere, too_many, unavailable
-from bridle.service.limits import ServiceLimits
+from bridle.policies.registry import Configured
+from bridle.service.bodies import AlarmFacts, GateStands, SessionStands
+from bridle.service.config import ServiceLimits
+from bridle.service.errors import HTTPError, elsewhere, too_many, unavailable
 from bridle.service.logs import log
+from bridle.service.metrics import SessionFigures
 from bridle.service.writer import CommitGroup, GroupWriter, JournalLine
+from bridle.session import report_text
 from bridle.session.clocks import ASSUMPTIONS_EVERY
-from bridle.session.durable import DurableCore
+from bridle.session.durable import Applied, DurableCore
+from bridle.session.rates import limit_names
 from bridle.session.rounds import HistoryEntry
 from bridle.session.session import Session
+from bridle.session.tried_points import rows_of
 
 T = TypeVar("T")
 
 SLOW = 0.005
-"""Seconds: what may take longer than this is done in the thread for slow things."""
+"""Seconds: after what took longer than this, the next is played in the thread for slow things."""
 
-UNKNOWN = 2.0 * SLOW
-"""What an event is taken to last as long as nobody knows: the first ones may load or compile something."""
+MANY = 100
+"""More events at once than this are played there too."""
+
+CERTIFIED_EVERY = 64
+"""What is proved of a session is worked out anew for the metrics once so many rounds more have been observed."""
 
 REMEMBERED = 500
 """So many of the last rounds can be shown."""
@@ -64,13 +77,8 @@ class Tools:
     limits: ServiceLimits
 
 
-@dataclass(slots=True)
-class VerbOutcome:
-    """What came of a call on a session: the answer, and the rows that must be durable before it leaves; `again`: it had been asked."""
-
-    answer: bytes
-    rows: Sequence[Event]
-    again: bool = False
+Verb: TypeAlias = Callable[[DurableCore], Applied]
+"""What is done to a session, in its turn and by one thread at a time; its answer, and the rows that must be durable before that leaves."""
 
 
 def next_decision(core: DurableCore) -> list[float] | None:
@@ -85,48 +93,92 @@ def next_decision(core: DurableCore) -> list[float] | None:
 
 
 class PlayedRound(NamedTuple):
-    """One of the last rounds, as it is shown: how many had been observed with it, what was decided, and what came of it.
-
-    Where several points were tried, `x`, `f` and `g` are averages, and `violation` is that of the violations; else it is None, and what
-    `g` says.
-    """
+    """One of the last rounds: how many had been observed with it, what was decided, and what came of it, a row of it for each point."""
 
     round: int
     x: list[float] | None
-    f: float
-    g: list[float]
+    f: Any
+    g: Any
     cost: float
     violations: Array
-    ticket: int | None
-    violation: list[float] | None = None
+    ticket: int | None = None
 
-    def facts(self) -> dict[str, object]:
-        """As JSON has it."""
-        violation = [max(value, 0.0) for value in self.g] if self.violation is None else self.violation
-        found: dict[str, object] = {**self._asdict(), "violation": violation}
-        del found["violations"]
-        found["ccv"] = float(self.violations.max(initial=0.0))
-        if self.ticket is None:
-            del found["ticket"]
-        return found
+    def facts(self) -> dict[str, Any]:
+        """As it is shown: where several points were tried, `f`, `g` and `violation` are averages."""
+        g = np.atleast_1d(np.asarray([] if self.g is None else self.g, dtype=float))
+        found = {**self._asdict(), "f": float(np.mean(self.f)), "g": charged(g, 1).tolist(), "ccv": float(self.violations.max(initial=0.0))}
+        found["violation"] = charged(np.maximum(g, 0.0), 1).tolist()
+        return {name: value for name, value in found.items() if name != "violations" and (name != "ticket" or value is not None)}
 
 
 def shown_again(entry: HistoryEntry) -> PlayedRound:
     """A round that was replayed."""
-    g, violation = averages(np.asarray(entry["g"]))
     x, ccv = charged(entry["x"], 1).tolist(), np.array([entry["ccv"]])
-    return PlayedRound(entry["round"], x, float(entry["f"]), g, entry["cost"], ccv, entry.get("ticket"), violation)
+    return PlayedRound(entry["round"], x, entry["f"], entry["g"], entry["cost"], ccv, entry.get("ticket"))
 
 
-def averages(g: Array) -> tuple[list[float], list[float] | None]:
-    """The values of the constraints, and their violations where several points were tried: then both are averages over the points.
+def whole_session(core: DurableCore) -> Session:
+    """The session of a core, to be looked at."""
+    return cast(Session, core.session)
 
-    >>> averages(np.array([[0.5, -1.0], [-0.25, -1.0]]))
-    ([0.125, -1.0], [0.25, 0.0])
+
+def stands(budget: Gate | Pacer) -> GateStands:
+    """Where a budget stands."""
+    if isinstance(budget, Pacer):
+        own = budget.gate
+        return GateStands("pacer", budget.budget, budget.spent, budget.left, own.unit, budget.price, budget.played, budget.rounds)
+    return GateStands("gate", budget.budget, budget.spent, budget.left, budget.unit)
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON has it."""
+    return value if isfinite(value) else None
+
+
+def parameters_of(session: Session) -> dict[str, object]:
+    """What the policy was told, as JSON has it: a record by the name of its type."""
+    configured = session.policy
+    told = configured.recipe[1] if isinstance(configured, Configured) else {}
+    return {name: _plain(value) for name, value in told.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [_plain(each) for each in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
+
+
+def named(session: Session, values: Array) -> dict[str, float]:
+    """A value of each limit, by its name."""
+    return dict(zip(limit_names(len(values), session.names), values.tolist(), strict=True))
+
+
+class Turns:
+    """Requests that take turns: whoever waits is woken together with the others, and those that need no thread go on at once.
+
+    A lock would wake one of them in each round of the loop, and each would be committed alone.
     """
-    if g.ndim < 2:
-        return g.reshape(-1).tolist(), None
-    return charged(g, 1).tolist(), charged(np.maximum(g, 0.0), 1).tolist()
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most, self.waiting, self.free = name, most, 0, asyncio.Event()
+        self.free.set()
+
+    async def __aenter__(self) -> None:
+        if not self.free.is_set():
+            if self.waiting >= self.most:
+                raise too_many(f"{self.waiting} requests wait for session {self.name} already")
+            self.waiting += 1
+            try:
+                while not self.free.is_set():
+                    await self.free.wait()
+            finally:
+                self.waiting -= 1
+        self.free.clear()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.free.set()
 
 
 class Hosted:
@@ -142,157 +194,102 @@ class Hosted:
         self.alarms: dict[str, str] = {}
         """What warnings have said, by their kind, as far as this server was there."""
         self.certified: tuple[int, float | None] = (-1, None)
-        self._lock = asyncio.Lock()
+        self.turns = Turns(found.name, tools.limits.waiting)
         self._loop = asyncio.get_running_loop()
-        self._waiting = 0
         self._core: DurableCore | None = None
         self._line: JournalLine | None = None
         self._last: CommitGroup | None = None
-        self._pace = UNKNOWN  # seconds that an event takes: what has been slow is taken to be so for a while
+        self._slow = True  # whether the last event took long; the first one may load or compile something
         self._safe = 0  # the last event that is known to be durable
         self._snapshot: asyncio.Task[None] | None = None
 
     # --- taking turns -----------------------------------------------------------------------------------------------------------------
 
-    async def play(self, verb: Callable[[DurableCore], VerbOutcome], events: int = 1) -> bytes:
+    async def play(self, verb: Verb, events: int = 1) -> bytes:
         """Apply something to the session; its answer, once what it rests on is durable. What the session refuses is an `InputError`."""
-        core, line = self._core, self._line
-        busy = self._lock.locked() or self._waiting or not self._fresh() or self._aside(events) is not None
-        if busy or core is None or line is None:
-            core, line, outcome, last = await self._take_turn(verb, events)
-        else:  # nobody is before it, and it takes no time: nothing else can happen until it is queued
+        async with self.turns:
+            core, line = self._ready() or await self._open()
+            aside = self._aside(core, events)
             try:
-                outcome = self._apply(verb, core, events)
+                applied = self._apply(verb, core) if aside is None else await self._loop.run_in_executor(aside, self._apply, verb, core)
             except BaseException as wrong:
-                raise self._broken_off(wrong) from None
-            last = self._queued(outcome, line)
-        if last is not None:
-            await self._durable(last, line)
-        if not outcome.rows:
-            if not self.tools.store.holds(line.lease):
-                raise unavailable(LOST)
-        elif line is self._line and outcome.rows[-1].seq > self._safe:
-            self._safe = outcome.rows[-1].seq
+                raise self._broken_off(wrong, core) from None
+            if applied.rows:
+                self._last = self.tools.writer.append(line, applied.rows)
+            last = self._last
+        await self._durable(last, line, bool(applied.rows))
+        if applied.rows and line is self._line and applied.rows[-1].seq > self._safe:
+            self._safe = applied.rows[-1].seq
         if core.snapshot_due and self._snapshot is None:
             self._snapshot = asyncio.create_task(self._put_snapshot())
-        return outcome.answer
+        return applied.answer or b""
 
-    async def _take_turn(
-        self, verb: Callable[[DurableCore], VerbOutcome], events: int
-    ) -> tuple[DurableCore, JournalLine, VerbOutcome, CommitGroup | None]:
-        """Wait for this request's turn, and have it applied where it holds up nobody else."""
-        await self._enter()
+    def _aside(self, core: DurableCore, events: int) -> Executor | None:
+        """The threads in which so many events are played; None where that is soon done, and nobody is held up if the loop does it."""
+        look = core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1  # the session looks back at its rounds after this one
+        return self.tools.compute if self._slow or look or events > MANY else self.tools.lookups
+
+    def _apply(self, verb: Verb, core: DurableCore) -> Applied:
+        """Apply something, and note whether that took long."""
+        begun = perf_counter()
         try:
-            core = self._core if self._fresh() else await self._open()
-            line = self._line
-            assert core is not None
-            assert line is not None
-            aside, given = self._aside(events), (verb, core, events)
-            try:
-                outcome = self._apply(*given) if aside is None else await self._loop.run_in_executor(aside, self._apply, *given)
-            except BaseException as wrong:
-                raise self._broken_off(wrong) from None
-            return core, line, outcome, self._queued(outcome, line)
+            return verb(core)
         finally:
-            self._lock.release()
+            self.hear(core)
+            self._slow = perf_counter() - begun > SLOW
 
-    def _apply(self, verb: Callable[[DurableCore], VerbOutcome], core: DurableCore, events: int) -> VerbOutcome:
-        """Apply something, and note how long that takes."""
-        begun, look = perf_counter(), self._looks(core, events)
-        outcome = verb(core)
-        if not look:
-            self._pace = max((perf_counter() - begun) / events, 0.8 * self._pace)
-        return outcome
-
-    def _looks(self, core: DurableCore, events: int) -> bool:
-        """Whether it is one event after which the session looks back at its rounds, which takes long; of many, it is part of the pace."""
-        return events == 1 and core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1
-
-    def _aside(self, events: int) -> Executor | None:
-        """The threads in which so many events are applied, None where they take no time."""
-        core = self._core
-        slow = core is None or events * self._pace > SLOW or self._looks(core, events)
-        return self.tools.compute if slow else self.tools.lookups
-
-    def _broken_off(self, wrong: BaseException) -> BaseException:
+    def _broken_off(self, wrong: BaseException, core: DurableCore) -> BaseException:
         """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
-        core = self._core
-        if isinstance(wrong, InputError | Turned) and (core is None or not core.stale):  # nothing was applied
+        if isinstance(wrong, InputError | HTTPError) and not core.stale:  # nothing was applied
             return wrong
         self._core = None
         return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
 
-    def _queued(self, outcome: VerbOutcome, line: JournalLine) -> CommitGroup | None:
-        """Have the rows of something committed; the group whose commit its answer waits for."""
-        if outcome.rows:
-            self._last = self.tools.writer.append(line, outcome.rows)
-        return self._last
-
     async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
         """Look at the session; what is seen leaves once it is durable."""
-        await self._enter()
-        try:
-            core = self._core if self._fresh() else await self._open()
-            assert core is not None
-            assert self._line is not None
+        async with self.turns:
+            core, line = self._ready() or await self._open()
             try:
                 found = look(core) if quick else await self._loop.run_in_executor(self.tools.compute, look, core)
             except StoreError as problem:
                 self._core = None
                 raise self._trouble(problem) from None
-            line, last = self._line, self._last
-        finally:
-            self._lock.release()
-        if last is not None:
-            await self._durable(last, line)
-        if not self.tools.store.holds(line.lease):
-            raise unavailable(LOST)
+            last = self._last
+        await self._durable(last, line)
         return found
 
-    async def _enter(self) -> None:
-        """Wait for this request's turn."""
-        if not self._lock.locked():
-            await self._lock.acquire()
-            return
-        if self._waiting >= self.tools.limits.waiting:
-            raise too_many(f"{self._waiting} requests wait for session {self.name} already")
-        self._waiting += 1
-        try:
-            await self._lock.acquire()
-        finally:
-            self._waiting -= 1
-
-    def _fresh(self) -> bool:
-        """Whether the memory is where the journal is, or ahead of it only by what is being committed."""
+    def _ready(self) -> tuple[DurableCore, JournalLine] | None:
+        """The session and what it is written by, where it is as its journal is, or ahead of it only by what is being committed."""
         core, line = self._core, self._line
         if core is None or line is None or line.broken is not None:
-            return False
+            return None
         if core.durable < self._safe:
             core.committed(self._safe)
-        return True
+        return core, line
 
-    async def _durable(self, last: CommitGroup, line: JournalLine) -> None:
-        """Wait for a commit."""
+    async def _durable(self, last: CommitGroup | None, line: JournalLine, wrote: bool = False) -> None:
+        """Wait for a commit; where this owner has not just written, it must hold the session still."""
         try:
-            await last.durable(line)
+            if last is not None:
+                await last.durable(line)
         except StoreError as problem:
             raise self._trouble(problem) from None
+        if not wrote and not self.tools.store.holds(line.lease):
+            raise unavailable(LOST)
 
-    def _trouble(self, problem: StoreError) -> Turned:
+    def _trouble(self, problem: StoreError) -> HTTPError:
         """What a client is told of trouble with the database."""
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(
-        self, core: DurableCore, f: float, g: list[float], ticket: int | None = None, played: list[float] | None = None,
-        violation: list[float] | None = None,
-    ) -> None:  # fmt: skip
+    def remember(self, core: DurableCore, f: Any, g: Any, ticket: int | None = None, played: object = None) -> None:
         """Note a round that was just observed, to be shown."""
-        session = cast(Session, core.session)
+        session = whole_session(core)
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
-        fast = session._live if session._boundary is None else None
-        cost, violations = (session.cost, session.violations) if fast is None else (float(fast.cost), fast.hard.copy())
-        self.rounds.append(PlayedRound(session.rounds, x if played is None else played, f, g, cost, violations, ticket, violation))
+        x = played if isinstance(played, list) else x
+        if session._tries:
+            f, g = rows_of(session._tries, f, g)
+        self.rounds.append(PlayedRound(session.rounds, x, f, g, session.cost, session._violations(), ticket))
 
     def hear(self, core: DurableCore) -> None:
         """Log and keep the warnings that nobody has heard of yet."""
@@ -300,20 +297,68 @@ class Hosted:
             self.alarms[type(warning).__name__] = str(warning)
             log("alarm", logging.WARNING, session=self.name, kind=type(warning).__name__, text=str(warning))
 
+    # --- what is shown ----------------------------------------------------------------------------------------------------------------
+
+    def alarm_facts(self, core: DurableCore) -> list[AlarmFacts]:
+        """Which warnings the session has given, in which round, and what they say."""
+        return [AlarmFacts(kind, t, self.alarms.get(kind)) for kind, t in whole_session(core)._log.rounds.items()]
+
+    def standing(self, core: DurableCore) -> SessionStands:
+        """Where the session stands."""
+        session = whole_session(core)
+        violations = session.violations.tolist()
+        return SessionStands(
+            name=self.name,
+            policy=getattr(session.policy, "name", ""),
+            parameters=parameters_of(session),
+            dim=session._dim,
+            engine=session.engine,
+            names=list(session.names),
+            round=session.rounds,
+            x=next_decision(core),
+            pending=session.pending,
+            dropped=session.dropped,
+            cost=finite(session.cost),
+            ccv=finite(max(violations, default=0.0)),
+            violations=violations,
+            alarms=self.alarm_facts(core),
+            gates={name: stands(budget) for name, budget in core.purse.budgets.items()},
+            quarantined=self.quarantined,
+        )
+
+    def portrait(self, core: DurableCore) -> dict[str, Any]:
+        """Where the session stands, with what is proved of it, as JSON has it; null where it keeps no certificates."""
+        facts, certificate, text = msgspec.to_builtins(self.standing(core)), None, None
+        with suppress(InputError):
+            proof = whole_session(core).certificate()
+            certificate, text = json.loads(proof.json()), report_text.report(proof)
+        return {"session": facts, "certificate": certificate, "alarms": facts["alarms"], "report": text}
+
+    def figures(self, core: DurableCore) -> SessionFigures:
+        """What is measured of the session; what is proved is worked out anew only now and then."""
+        session = whole_session(core)
+        if not 0 <= session.rounds - self.certified[0] < CERTIFIED_EVERY:
+            with suppress(InputError):  # it keeps no certificates
+                self.certified = (session.rounds, session.certificate().regret)
+        prices: dict[str, float] = {}
+        with suppress(InputError):  # the policy keeps none
+            prices = named(session, session.price)
+        return SessionFigures(self.standing(core), named(session, session.violations), prices, self.certified[1])
+
     # --- the journal ------------------------------------------------------------------------------------------------------------------
 
-    async def _open(self) -> DurableCore:
+    async def _open(self) -> tuple[DurableCore, JournalLine]:
         """The session from its journal: at first, and whenever the memory may be ahead of it."""
         self._core = self._line = None
         again: deque[PlayedRound] = deque(maxlen=REMEMBERED)
         core = await self._loop.run_in_executor(self.tools.compute, self._resume, lambda entry: again.append(shown_again(entry)))
         first = again[0].round if again else core.session.rounds + 1
         self.rounds = deque([*(each for each in self.rounds if each.round < first), *again], REMEMBERED)
-        self._core, self._line, self._last = core, JournalLine(core.lease), None
-        self._safe, self._pace = core.seq, UNKNOWN
+        self._core, self._line, self._last = core, (line := JournalLine(core.lease)), None
+        self._safe, self._slow = core.seq, True
         self.decided = next_decision(core)
         self.hear(core)
-        return core
+        return core, line
 
     def _resume(self, replayed: Callable[[HistoryEntry], object]) -> DurableCore:
         begun = perf_counter()
@@ -337,8 +382,7 @@ class Hosted:
     async def _put_snapshot(self) -> None:
         """Keep a snapshot of what is durable."""
         try:
-            await self._enter()
-            try:
+            async with self.turns:
                 core, line, last = self._core, self._line, self._last
                 if core is None or line is None or line.broken is not None:
                     return
@@ -348,8 +392,6 @@ class Hosted:
                 if not core.snapshot_due:
                     return
                 row = await self._loop.run_in_executor(self.tools.compute, core.snapshot)
-            finally:
-                self._lock.release()
             await self.tools.writer.do(lambda: self.tools.store.put_snapshot(line.lease, row))
         except StoreError as problem:
             log("no snapshot", session=self.name, problem=str(problem))
@@ -358,14 +400,11 @@ class Hosted:
 
     async def close(self) -> None:
         """Let go of the session: what was begun is finished, and its lease is given back."""
-        await self._enter()
-        try:
-            if self._last is not None and self._line is not None:
-                with suppress(StoreError):
-                    await self._last.durable(self._line)
-            line, self._core, self._line, self._last = self._line, None, None, None
-            if line is not None:
-                with suppress(StoreError):
+        async with self.turns:
+            line, last, self._core, self._line, self._last = self._line, self._last, None, None, None
+            with suppress(StoreError):
+                if last is not None and line is not None:
+                    await last.durable(line)
+            with suppress(StoreError):
+                if line is not None:
                     await self.tools.writer.do(lambda: self.tools.store.release(line.lease))
-        finally:
-            self._lock.release()

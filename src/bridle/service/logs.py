@@ -5,17 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
-import secrets
 import sys
 import time
 from contextvars import ContextVar
 from functools import lru_cache
-from itertools import count
 from json.encoder import encode_basestring_ascii as quoted
 from typing import TextIO
-
-from bridle.service.auth import PREFIX
 
 LOG = logging.getLogger("bridle.service")
 
@@ -24,24 +19,6 @@ request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 WRITTEN_EVERY = 0.1
 """Seconds between two times that lines of requests are written."""
-
-LONGEST_ID = 64
-PLAIN = re.compile(r"[A-Za-z0-9._-]+")
-
-
-def new_id(asked: str | None) -> str:
-    """The caller's own id, where it is short and plain; else a new one.
-
-    >>> new_id("order-17"), len(new_id("two words")), len(new_id(None))
-    ('order-17', 16, 16)
-    """
-    if asked and len(asked) <= LONGEST_ID and PLAIN.fullmatch(asked) and PREFIX not in asked:  # no key, by mistake
-        return asked
-    return f"{HERE}{next(NUMBER) & 0xFFFFFFFF:08x}"
-
-
-HERE, NUMBER = secrets.token_hex(4), count(secrets.randbits(31))
-"""What new ids begin with in this process, and how they go on: to ask the system for each would take longer than all the rest of them."""
 
 
 def moment(seconds: float) -> str:

@@ -3,63 +3,55 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from bridle.service.bodies import SessionStands
+
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 EVENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000)
 
 
-@dataclass
-class SessionFigures:
-    """What is measured of one session; what is not known is None, or not there."""
+class SessionFigures(NamedTuple):
+    """What is measured of one session: where it stands, and by limit what was violated, and prices where there are any."""
 
-    name: str
-    rounds: int
-    pending: int
-    cost: float
-    quarantined: int
-    violations: dict[str, float] = field(default_factory=dict)
-    prices: dict[str, float] = field(default_factory=dict)
-    certified_regret: float | None = None
-    alarms: int = 0
-    left: dict[str, float] = field(default_factory=dict)
+    stands: SessionStands
+    violations: dict[str, float]
+    prices: dict[str, float]
+    regret: float | None
+    """The bound on regret that is proved, if one is."""
 
 
-class SessionCollector:
-    """Asks for the figures of every session when somebody scrapes."""
-
-    def __init__(self, ask: Callable[[], Iterable[SessionFigures]]) -> None:
-        self.ask = ask
-
-    def collect(self) -> Iterator[Metric]:
-        one, per_limit = ["session"], ["session", "limit"]
-        rounds = CounterMetricFamily("bridle_rounds", "Rounds that were observed", labels=one)
-        pending = GaugeMetricFamily("bridle_pending", "Rounds that wait for feedback", labels=one)
-        cost = GaugeMetricFamily("bridle_cost", "The total cost so far", labels=one)
-        quarantined = CounterMetricFamily("bridle_quarantined", "Requests that were refused and kept", labels=one)
-        alarms = GaugeMetricFamily("bridle_alarms", "Kinds of warning that were given", labels=one)
-        regret = GaugeMetricFamily("bridle_certified_regret", "The proved upper bound on regret, where there is one", labels=one)
-        violation = GaugeMetricFamily("bridle_violation", "The cumulative violation of a limit", labels=per_limit)
-        price = GaugeMetricFamily("bridle_price", "What one more unit of a limit seems to be worth", labels=per_limit)
-        left = GaugeMetricFamily("bridle_budget_left", "What is left of a budget", labels=["session", "gate"])
-        for each in self.ask():
-            rounds.add_metric([each.name], each.rounds)
-            pending.add_metric([each.name], each.pending)
-            cost.add_metric([each.name], each.cost)
-            quarantined.add_metric([each.name], each.quarantined)
-            alarms.add_metric([each.name], each.alarms)
-            if each.certified_regret is not None:
-                regret.add_metric([each.name], each.certified_regret)
-            for family, values in ((violation, each.violations), (price, each.prices), (left, each.left)):
-                for name, value in values.items():
-                    family.add_metric([each.name, name], value)
-        yield from (rounds, pending, cost, quarantined, alarms, regret, violation, price, left)
+def session_metrics(sessions: Iterable[SessionFigures]) -> Iterator[Metric]:
+    """The figures of these sessions."""
+    one, per_limit = ["session"], ["session", "limit"]
+    rounds = CounterMetricFamily("bridle_rounds", "Rounds that were observed", labels=one)
+    pending = GaugeMetricFamily("bridle_pending", "Rounds that wait for feedback", labels=one)
+    cost = GaugeMetricFamily("bridle_cost", "The total cost so far", labels=one)
+    quarantined = CounterMetricFamily("bridle_quarantined", "Requests that were refused and kept", labels=one)
+    alarms = GaugeMetricFamily("bridle_alarms", "Kinds of warning that were given", labels=one)
+    regret = GaugeMetricFamily("bridle_certified_regret", "The proved upper bound on regret, where there is one", labels=one)
+    violation = GaugeMetricFamily("bridle_violation", "The cumulative violation of a limit", labels=per_limit)
+    price = GaugeMetricFamily("bridle_price", "What one more unit of a limit seems to be worth", labels=per_limit)
+    left = GaugeMetricFamily("bridle_budget_left", "What is left of a budget", labels=["session", "gate"])
+    for each in sessions:
+        own = each.stands
+        values = (own.round, own.pending, own.cost, own.quarantined, len(own.alarms), each.regret)
+        families: Sequence[Any] = (rounds, pending, cost, quarantined, alarms, regret)
+        for family, value in zip(families, values, strict=True):
+            if value is not None:
+                family.add_metric([own.name], value)
+        budgets = {name: gate.left for name, gate in own.gates.items()}
+        for family, named in ((violation, each.violations), (price, each.prices), (left, budgets)):
+            for name, value in named.items():
+                family.add_metric([own.name, name], value)
+    yield from (rounds, pending, cost, quarantined, alarms, regret, violation, price, left)
 
 
 class ValueSpread:
@@ -67,7 +59,7 @@ class ValueSpread:
 
     __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self, bounds: Sequence[float]) -> None:
+    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
         self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
 
     def add(self, value: float) -> None:
@@ -80,58 +72,47 @@ class ValueSpread:
         return list(zip((*(str(float(bound)) for bound in self.bounds), "+Inf"), accumulate(self.counts), strict=True))
 
 
-class RequestCollector:
-    """What the server itself has counted, when somebody scrapes."""
-
-    def __init__(self, metrics: ServiceMetrics) -> None:
-        self.metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        own = self.metrics
-        requests = CounterMetricFamily("bridle_requests", "Requests by route and status", labels=["route", "status"])
-        for (route, status), count in list(own.requests.items()):
-            requests.add_metric([route, str(status)], count)
-        seconds = HistogramMetricFamily("bridle_request_seconds", "How long requests took", labels=["route"])
-        for route, spread in list(own.seconds.items()):
-            seconds.add_metric([route], spread.buckets(), spread.total)
-        yield from (requests, seconds)
-        for name, text, spread in (
-            ("bridle_commit_seconds", "How long commits took", own.commit_seconds),
-            ("bridle_commit_events", "How many events went into a commit", own.commit_events),
-        ):
-            yield HistogramMetricFamily(name, text, buckets=spread.buckets(), sum_value=spread.total)
-        yield CounterMetricFamily("bridle_failed_commits", "Commits that failed", value=own.failed_commits)
-
-
 class ServiceMetrics:
-    """The meters of one server; each is used by one thread at a time."""
+    """The meters of one server; each is used by one thread at a time. `sessions` is what was last measured of those that are open."""
 
-    def __init__(self, ask: Callable[[], Iterable[SessionFigures]]) -> None:
-        self.registry = CollectorRegistry(auto_describe=False)
-        self.requests: dict[tuple[str, int], int] = {}
-        self.seconds: dict[str, ValueSpread] = {}
-        self.commit_seconds, self.commit_events = ValueSpread(SECONDS), ValueSpread(EVENTS)
-        self.failed_commits = 0
-        self.registry.register(SessionCollector(ask))
-        self.registry.register(RequestCollector(self))
+    def __init__(self) -> None:
+        self.sessions: list[SessionFigures] = []
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.seconds: defaultdict[str, ValueSpread] = defaultdict(ValueSpread)
+        self.commit_seconds, self.commit_events, self.failed_commits = ValueSpread(), ValueSpread(EVENTS), 0
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        spread = self.seconds.get(route)
-        if spread is None:
-            spread = self.seconds[route] = ValueSpread(SECONDS)
-        spread.add(seconds)
-        self.requests[route, status] = self.requests.get((route, status), 0) + 1
+        self.seconds[route].add(seconds)
+        self.requests[route, status] += 1
 
-    def commit(self, events: int, seconds: float) -> None:
+    def commit(self, events: int, seconds: float, failed: bool) -> None:
         """Count a commit."""
-        self.commit_seconds.add(seconds)
-        self.commit_events.add(events)
+        if failed:
+            self.failed_commits += 1
+        else:
+            self.commit_seconds.add(seconds)
+            self.commit_events.add(events)
 
-    def failed(self) -> None:
-        """Count a commit that failed."""
-        self.failed_commits += 1
+    def collect(self) -> Iterator[Metric]:
+        """All figures, as the registry asks for them."""
+        yield from session_metrics(self.sessions)
+        requests = CounterMetricFamily("bridle_requests", "Requests by route and status", labels=["route", "status"])
+        for (route, status), count in list(self.requests.items()):
+            requests.add_metric([route, str(status)], count)
+        seconds = HistogramMetricFamily("bridle_request_seconds", "How long requests took", labels=["route"])
+        for route, spread in list(self.seconds.items()):
+            seconds.add_metric([route], spread.buckets(), spread.total)
+        yield from (requests, seconds)
+        for name, text, spread in (
+            ("bridle_commit_seconds", "How long commits took", self.commit_seconds),
+            ("bridle_commit_events", "How many events went into a commit", self.commit_events),
+        ):
+            yield HistogramMetricFamily(name, text, buckets=spread.buckets(), sum_value=spread.total)
+        yield CounterMetricFamily("bridle_failed_commits", "Commits that failed", value=self.failed_commits)
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
-        return generate_latest(self.registry)
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return generate_latest(registry)

@@ -19,28 +19,26 @@ from html import escape
 from importlib.resources import files as resources
 from string import Template
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import msgspec
+from msgspec import to_builtins
 from starlette.responses import Response, StreamingResponse
 
 from bridle import __version__
 from bridle.comparisons.html_page import read_template, style_sheet
-from bridle.core import InputError, Unavailable
+from bridle.core import Unavailable
 from bridle.service.calls import Call
-from bridle.service.door import POLICY
-from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, Turned, unavailable
+from bridle.service.errors import CONFLICT, ELSEWHERE, NOT_FOUND, HTTPError, unavailable
 from bridle.service.logs import log
-from bridle.service.standings import standing, whole_session
-from bridle.session import report_text
-from bridle.session.durable import DurableCore
 
 if TYPE_CHECKING:
-    from bridle.service.hosted import Hosted
     from bridle.service.service import Service
 
-AT_ONCE = 32
-"""So many sessions are looked at before others may go on."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What a page of the service may load: what comes from the service, and nothing else."""
 
 
 class PageFile(NamedTuple):
@@ -71,54 +69,6 @@ def page_files() -> dict[str, PageFile]:
     }
 
 
-class ServiceWatch:
-    """What the pictures of a service are made of."""
-
-    def __init__(self, service: Service) -> None:
-        self._service, self.stopping = service, service.stopping
-
-    async def overview(self) -> list[Picture]:
-        """Every session, in full where it is open here."""
-        found: list[Picture] = []
-        for i, (name, owner) in enumerate(await self._service.names()):
-            hosted = self._service.hosted.get(name)
-            if hosted is None:
-                found.append({"name": name, "owner": owner})
-                continue
-            try:
-                found.append(await hosted.read(lambda core, hosted=hosted: _plain(standing(hosted, core)), quick=True))  # type: ignore[misc]
-            except Turned as turned:  # its store is in trouble, or it has gone elsewhere: the others can be shown
-                found.append({"name": name, "owner": turned.headers.get("Location")})
-            if i % AT_ONCE == AT_ONCE - 1:
-                await asyncio.sleep(0)
-        return found
-
-    async def portrait(self, name: str) -> Picture:
-        """One session, with what is proved of it."""
-        hosted = await self._service.open(name)
-        return await hosted.read(lambda core: _portrait(hosted, core))
-
-    async def last_rounds(self, name: str, last: int) -> list[Picture]:
-        """The last rounds that this server has played."""
-        hosted = await self._service.open(name)
-        rounds = await hosted.read(lambda _: list(hosted.rounds)[-last:], quick=True)
-        return [each.facts() for each in rounds]
-
-
-def _plain(value: object) -> Any:
-    """A struct as JSON has it."""
-    return msgspec.to_builtins(value)
-
-
-def _portrait(hosted: Hosted, core: DurableCore) -> Picture:
-    session, stands = whole_session(core), _plain(standing(hosted, core))
-    try:
-        proof = session.certificate()
-    except InputError:  # it keeps no certificates
-        return {"session": stands, "certificate": None, "alarms": stands["alarms"], "report": None}
-    return {"session": stands, "certificate": json.loads(proof.json()), "alarms": stands["alarms"], "report": report_text.report(proof)}
-
-
 # --- handlers -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -130,24 +80,24 @@ async def show_page(call: Call) -> Response:
 
 async def show_file(call: Call) -> Response:
     """GET /page/{file}."""
-    file = page_files().get(str(call.request.path_params["file"]))
+    file = page_files().get(str(call.path_params["file"]))
     if file is None:
-        raise Turned(NOT_FOUND, "the page has no such file")
+        raise HTTPError(NOT_FOUND, "the page has no such file")
     return Response(file.content, media_type=file.kind, headers={"Cache-Control": "no-cache"})
 
 
 async def events(call: Call) -> Response:
     """GET /v1/events: pictures of all sessions, or of the one that ``session=`` names, until the server stops or nobody looks."""
-    pictures: LivePictures = call.request.app.state.pictures
-    ring, told = call.service.ring, call.request.headers.get("authorization")
+    pictures: LivePictures = call.app.pictures
+    ring, told = call.service.ring, call.headers.get("authorization")
     try:
-        stream = await pictures.look(call.request.query_params.get("session"), lambda: ring.admit(told, "read"))
+        stream = await pictures.look(call.query_params.get("session"), lambda: ring.admit(told, "read"))
     except Unavailable as full:
         raise unavailable(str(full), 10) from None
-    except Turned as turned:
+    except HTTPError as turned:
         if turned.status != ELSEWHERE:
             raise
-        raise Turned(CONFLICT, f"{turned.sentence}: its page is there") from None  # a browser would not send the key to another server
+        raise HTTPError(CONFLICT, f"{turned.sentence}: its page is there") from None  # a browser would not send the key to another server
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 
@@ -166,24 +116,6 @@ Picture: TypeAlias = dict[str, Any]
 """A JSON object that the page draws."""
 
 
-class Watched(Protocol):
-    """What the pictures are made of: the service."""
-
-    stopping: asyncio.Event
-
-    async def overview(self) -> list[Picture]:
-        """Every session as the list of sessions has it."""
-        ...
-
-    async def portrait(self, name: str) -> Picture:
-        """One session: ``session`` as the list has it, ``certificate``, ``alarms`` and ``report``, each null where there is none."""
-        ...
-
-    async def last_rounds(self, name: str, last: int) -> list[Picture]:
-        """The last rounds that were played of a session, the newest last."""
-        ...
-
-
 class KeptPicture(NamedTuple):
     """A picture that was made, when, and how long that took."""
 
@@ -195,7 +127,7 @@ class KeptPicture(NamedTuple):
 class LivePictures:
     """Makes pictures of a service, for whoever looks."""
 
-    def __init__(self, watched: Watched, period: float = PERIOD) -> None:
+    def __init__(self, watched: Service, period: float = PERIOD) -> None:
         self._watched, self._period = watched, period
         self._kept: dict[str | None, KeptPicture] = {}
         self._making: dict[str | None, asyncio.Lock] = {}
@@ -209,7 +141,7 @@ class LivePictures:
     async def look(self, name: str | None, admit: Callable[[], Awaitable[object]] | None = None) -> AsyncIterator[bytes]:
         """The events for one who looks at all sessions, or at the one of this name, which must be there.
 
-        `admit` is asked before every picture, and raises `Turned` once who looks may look no more.
+        `admit` is asked before every picture, and raises `HTTPError` once who looks may look no more.
         """
         if self.streams >= MOST_STREAMS:
             raise Unavailable(f"{MOST_STREAMS} pages are open already: close one, or try again later")
@@ -236,7 +168,7 @@ class LivePictures:
                     spoken = monotonic()
                     yield b": nothing new\n\n"
                 await self._rest(self._period)
-        except Turned as turned:  # the key was revoked, the session has gone elsewhere, ...: the page asks again, and is told
+        except HTTPError as turned:  # the key was revoked, the session has gone elsewhere, ...: the page asks again, and is told
             log("a page is told no more", session=name, problem=turned.sentence)
         finally:
             self._looking[name] -= 1
@@ -258,6 +190,6 @@ class LivePictures:
             kept = self._kept.get(name)
             if kept is None or monotonic() - kept.made >= max(0.5 * self._period, kept.took / SHARE):
                 begun = monotonic()
-                picture = {"sessions": await self._watched.overview()} if name is None else await self._watched.portrait(name)
+                picture = await self._watched.portrait(name) if name else {"sessions": to_builtins(await self._watched.overview())}
                 kept = self._kept[name] = KeptPicture(picture, monotonic(), monotonic() - begun)
             return kept.picture

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
 
+import msgspec
 from starlette.responses import Response
 
-from bridle.service.bodies import SessionElsewhere, SessionStands
-from bridle.service.calls import Call, encode, json_answer
-from bridle.service.errors import Turned
-from bridle.service.standings import alarms_of, standing, whole_session
-from bridle.session.durable import DurableCore
-from bridle.session.rates import limit_names
+from bridle.service.calls import Call, Handler, encode, json_response
+from bridle.service.hosted import named, whole_session
+from bridle.session.session import Session
 
 PAGE = 1000
 """At most so many entries of a list in one answer."""
@@ -24,74 +21,49 @@ PAGE = 1000
 
 async def show(call: Call) -> bytes:
     """GET /v1/sessions/{name}."""
-    hosted = await call.session()
-    return encode(await hosted.read(lambda core: standing(hosted, core)))
+    hosted = await call.hosted()
+    return encode(await hosted.read(hosted.standing))
 
 
 async def show_all(call: Call) -> bytes:
     """GET /v1/sessions: those that are open here in full, the others by name."""
-    found: list[SessionStands | SessionElsewhere] = []
-    for name, owner in await call.service.names():
-        hosted = call.service.hosted.get(name)
-        if hosted is None:
-            found.append(SessionElsewhere(name, owner))
-            continue
-        try:
-            found.append(await hosted.read(lambda core, hosted=hosted: standing(hosted, core)))  # type: ignore[misc]
-        except Turned as turned:  # its store is in trouble, or it has gone elsewhere: the others can be shown
-            found.append(SessionElsewhere(name, turned.headers.get("Location", owner)))
-    return encode({"sessions": found})
-
-
-async def certificate(call: Call) -> bytes:
-    """GET .../certificate."""
-    return await (await call.session()).read(lambda core: whole_session(core).certificate().json().encode())
-
-
-async def report(call: Call) -> bytes:
-    """GET .../report."""
-    return encode({"text": await (await call.session()).read(lambda core: whole_session(core).report())})
+    return encode({"sessions": await call.service.overview()})
 
 
 async def alarms(call: Call) -> bytes:
     """GET .../alarms."""
-    hosted = await call.session()
-    return encode({"alarms": await hosted.read(lambda core: alarms_of(hosted, whole_session(core)), quick=True)})
+    hosted = await call.hosted()
+    return encode({"alarms": await hosted.read(hosted.alarm_facts, quick=True)})
 
 
-async def weights(call: Call) -> bytes:
-    """GET .../weights."""
+def looking(look: Callable[[Session], object]) -> Handler:
+    """What answers a call with something that its session shows."""
 
-    def look(core: DurableCore) -> bytes:
-        session = whole_session(core)
-        through = getattr(session.policy, "through", None)
-        return encode({"rules": list(getattr(through, "names", ())), "weights": session.weights.tolist()})
+    async def handler(call: Call) -> bytes:
+        return encode(await (await call.hosted()).read(lambda core: look(whole_session(core))))
 
-    return await (await call.session()).read(look)
+    return handler
 
 
-async def rates(call: Call) -> bytes:
-    """GET .../rates."""
-    return encode({"rates": [asdict(each) for each in await (await call.session()).read(lambda core: whole_session(core).rates)]})
+def _weights(session: Session) -> dict[str, object]:
+    rules = getattr(getattr(session.policy, "through", None), "names", ())
+    return {"rules": rules, "weights": session.weights.tolist()}
 
 
-async def prices(call: Call) -> bytes:
-    """GET .../prices."""
+def _prices(session: Session) -> dict[str, object]:
+    prices = named(session, session.price)
+    return {"names": [*prices], "prices": [*prices.values()]}
 
-    def look(core: DurableCore) -> bytes:
-        session = whole_session(core)
-        price = session.price.tolist()
-        return encode({"names": limit_names(len(price), session.names), "prices": price})
 
-    return await (await call.session()).read(look)
+certificate = looking(lambda session: msgspec.Raw(session.certificate().json().encode()))
+report = looking(lambda session: {"text": session.report()})
+rates = looking(lambda session: {"rates": session.rates})
+weights, prices = looking(_weights), looking(_prices)
 
 
 async def rounds(call: Call) -> bytes:
     """GET .../rounds?last=N."""
-    last = call.number("last", 100, 500)
-    hosted = await call.session()
-    found = [each.facts() for each in await hosted.read(lambda core: list(hosted.rounds), quick=True)]
-    return encode({"rounds": found[len(found) - min(last, len(found)) :]})
+    return encode({"rounds": await call.service.last_rounds(call.name, call.number("last", 100, 500))})
 
 
 # --- what was refused, and who did what ---------------------------------------------------------------------------------------------------
@@ -100,7 +72,7 @@ async def rounds(call: Call) -> bytes:
 async def quarantine(call: Call) -> bytes:
     """GET .../quarantine: what was refused of this session, the latest first."""
     limit, offset = call.number("limit", 100, PAGE), call.number("offset", 0, 10**9)
-    hosted = await call.session()
+    hosted = await call.hosted()
     rows = await call.service.reading(lambda store: store.quarantined(hosted.found.id, limit, offset))
     listed = [{"when": row.when, "reason": row.reason, "request": _text(row.request)} for row in rows]
     return encode({"quarantine": listed, "count": hosted.quarantined})
@@ -143,10 +115,4 @@ async def healthz(call: Call) -> bytes:
 async def readyz(call: Call) -> Response:
     """GET /readyz: it can answer."""
     why = call.service.why_not
-    return json_answer({"status": "ready"}) if why is None else json_answer({"error": why, "request": "-"}, 503)
-
-
-async def openapi(call: Call) -> bytes:
-    """GET /openapi.json."""
-    document: dict[str, Any] = call.request.app.openapi()
-    return encode(document)
+    return json_response({"status": "ready"}) if why is None else json_response({"error": why, "request": "-"}, 503)

@@ -1,6 +1,6 @@
 """A session from plain JSON: domains and policies by name, with numbers; no code comes from a client, and no size goes unlooked at.
 
->>> from bridle.service.limits import ServiceLimits
+>>> from bridle.service.config import ServiceLimits
 >>> made = session_recipe({"policy": "anytime", "domain": {"kind": "box", "low": 0.0, "high": 40.0, "dim": 1}}, ServiceLimits())
 >>> made.policy.name, made.policy.domain.dim
 ('anytime', 1)
@@ -9,8 +9,7 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 from typing import Any
@@ -19,10 +18,7 @@ from bridle import domains, policies, validate
 from bridle.budgets import Gate, Pacer
 from bridle.core import Domain, InputError
 from bridle.policies.registry import Configured
-from bridle.service.limits import ServiceLimits
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""What a session or a gate may be called: it stands in addresses, logs and metrics."""
+from bridle.service.config import ServiceLimits, checked_name
 
 DOMAINS: dict[str, Callable[..., Domain]] = {
     "ball": domains.Ball,
@@ -61,13 +57,6 @@ class SessionRecipe:
     gates: dict[str, Gate | Pacer]
 
 
-def session_name(name: object) -> str:
-    """A name that a session may have."""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InputError(f"name must have 1 to 100 letters, digits, dots, dashes or underscores, not {validate.show(name)}")
-    return name
-
-
 def session_recipe(body: Mapping[str, Any], limits: ServiceLimits) -> SessionRecipe:
     """What the body of a request, or a table of the configuration, says of a session."""
     domain = domain_of("domain", body.get("domain"), limits)
@@ -76,17 +65,15 @@ def session_recipe(body: Mapping[str, Any], limits: ServiceLimits) -> SessionRec
     for name, value in settings.items():
         if name in ("name", "domain"):
             raise InputError(f"parameters must be those of the policy; {name} is none of them")
-        _plain(name, value, limits)
+        _plain(name, value)
     _look_at_sizes(settings, domain.dim, limits)
-    options = {name: body[name] for name in OPTIONS if body.get(name) is not None}
+    options = {"most_constraints": limits.constraints} | {name: body[name] for name in OPTIONS if body.get(name) is not None}
+    _at_most("most_constraints", options["most_constraints"], limits.constraints)
     if "pending" in options:
         _at_most("pending", options["pending"], max(1, 10 * MOST_NUMBERS // domain.dim))
-    if "names" in options:
-        _at_most("the number of names", len(_list("names", options["names"])), limits.constraints)
-    if "levels" in options:
-        _at_most("the number of levels", len(_list("levels", options["levels"])), 100)
-    options.setdefault("most_constraints", limits.constraints)
-    _at_most("most_constraints", options["most_constraints"], limits.constraints)
+    for name, most in (("names", limits.constraints), ("levels", 100)):
+        if name in options:
+            _at_most(f"the number of {name}", len(_list(name, options[name])), most)
     policy = body.get("policy")
     if not isinstance(policy, str):
         raise InputError(f"policy must be the name of a policy, not {validate.show(policy)}")
@@ -99,37 +86,34 @@ def domain_of(where: str, given: object, limits: ServiceLimits, depth: int = 0) 
     kind = validate.one_of(f"{where}.kind", table.pop("kind", None), DOMAINS)
     if depth > DEEPEST:
         raise InputError(f"{where} must not lie deeper than {DEEPEST} domains in domains")
-    if kind == "product":
-        parts = _list(f"{where}.domains", table.pop("domains", None))
-        _at_most(f"the number of {where}.domains", len(parts), 1000)
-        _no_more(where, kind, table, ("domains",))
-        domain = domains.Product(*(domain_of(f"{where}.domains[{i}]", part, limits, depth + 1) for i, part in enumerate(parts)))
-        _at_most(f"the dimension of {where}", domain.dim, limits.dim)
-        return domain
-    factory = DOMAINS[kind]
-    known = inspect.signature(factory).parameters
-    _no_more(where, kind, table, known)
-    missing = [name for name, each in known.items() if each.default is each.empty and name not in table]
-    if missing:
-        raise InputError(f"{where} of kind {kind} needs {missing[0]}")
+    known = inspect.signature(DOMAINS[kind]).parameters
+    _refuse_others(where, kind, table, known)
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in table:
+            raise InputError(f"{where} of kind {kind} needs {name}")
     for name, value in table.items():
-        if name != "within":
-            _plain(f"{where}.{name}", value, limits)
-    for name in ("dim", "size"):
-        if name in table:
-            _at_most(f"{where}.{name}", table[name], limits.dim if name == "dim" else int(limits.dim**0.5))
-    if "edges" in table:
-        _at_most(f"the number of {where}.edges", len(_list(f"{where}.edges", table["edges"])), min(MOST_EDGES, limits.dim))
-    if kind == "matchings":
-        rows = validate.number(f"{where}.rows", table["rows"])
-        columns = rows if table.get("columns") is None else validate.number(f"{where}.columns", table["columns"])
-        _at_most(f"{where}.rows times {where}.columns", rows * columns, min(MOST_EDGES, limits.dim))
-    if "within" in table:
-        table["within"] = domain_of(f"{where}.within", table["within"], limits, depth + 1)
+        place = f"{where}.{name}"
+        if name == "domains":
+            _at_most(f"the number of {place}", len(_list(place, value)), 1000)
+            table[name] = [domain_of(f"{place}[{i}]", part, limits, depth + 1) for i, part in enumerate(value)]
+        elif name == "within":
+            table[name] = domain_of(place, value, limits, depth + 1)
+        else:
+            _plain(place, value)
+        if name in ("dim", "size"):
+            _at_most(place, value, limits.dim if name == "dim" else int(limits.dim**0.5))
+        elif name == "edges":
+            _at_most(f"the number of {place}", len(_list(place, value)), min(MOST_EDGES, limits.dim))
+        elif name == "rows":
+            rows, columns = validate.number(place, value), table.get("columns")
+            columns = rows if columns is None else validate.number(f"{where}.columns", columns)
+            _at_most(f"{place} times {where}.columns", rows * columns, min(MOST_EDGES, limits.dim))
     try:
-        return factory(**table)
+        domain = DOMAINS[kind](*table.pop("domains", ()), **table)
     except InputError as wrong:
         raise InputError(f"{where} of kind {kind}: {wrong}") from None
+    _at_most(f"the dimension of {where}", domain.dim, limits.dim)
+    return domain
 
 
 def gates_of(given: object) -> dict[str, Gate | Pacer]:
@@ -142,14 +126,9 @@ def gates_of(given: object) -> dict[str, Gate | Pacer]:
     tables = _table("gates", given or {})
     _at_most("the number of gates", len(tables), 100)
     for name, settings in tables.items():
-        if not NAME.fullmatch(name):
-            raise InputError(
-                f"the name of a gate must have 1 to 100 letters, digits, dots, dashes or underscores, not {validate.show(name)}"
-            )
-        table = dict(_table(f"gates.{name}", settings))
+        table = _table(f"gates.{checked_name('the name of a gate', name)}", settings)
         kind: type[Gate] | type[Pacer] = Pacer if "rounds" in table else Gate
-        known = [each for each in inspect.signature(kind).parameters if each != "plan"]
-        _no_more(f"gates.{name}", kind.__name__.lower(), table, tuple(known))
+        _refuse_others(f"gates.{name}", kind.__name__.lower(), table, inspect.signature(kind).parameters.keys() - {"plan"})
         if "budget" not in table:
             raise InputError(f"gates.{name} needs budget: what may be spent in all")
         try:
@@ -186,7 +165,7 @@ def _list(where: str, given: object) -> list[Any]:
     return given
 
 
-def _no_more(where: str, kind: str, table: Mapping[str, object], known: Mapping[str, object] | tuple[str, ...]) -> None:
+def _refuse_others(where: str, kind: str, table: Iterable[str], known: Iterable[str]) -> None:
     for name in table:
         validate.one_of(f"setting of {where}, a {kind},", name, list(known))
 
@@ -196,12 +175,12 @@ def _at_most(what: str, value: object, most: int) -> None:
         raise InputError(f"{what} must be at most {most} on this server, not {validate.show(value)}")
 
 
-def _plain(name: str, value: object, limits: ServiceLimits, depth: int = 0) -> int:
+def _plain(name: str, value: object, depth: int = 0) -> int:
     """Refuse what is not plain: a number, a short text, yes or no, nothing, or a list of these; how many there are."""
     if isinstance(value, list):
         if depth > 2:
             raise InputError(f"{name} must be a number, a name, or a list of these, not lists in lists in lists")
-        count = sum(_plain(name, each, limits, depth + 1) for each in value)
+        count = sum(_plain(name, each, depth + 1) for each in value)
         if count > MOST_NUMBERS:
             raise InputError(f"{name} must have at most {MOST_NUMBERS} numbers on this server")
         return count
@@ -212,9 +191,8 @@ def _plain(name: str, value: object, limits: ServiceLimits, depth: int = 0) -> i
     return 1
 
 
-def _look_at_sizes(settings: Mapping[str, object], dim: int, limits: ServiceLimits) -> None:
+def _look_at_sizes(settings: Mapping[str, Any], dim: int, limits: ServiceLimits) -> None:
     """Refuse settings that would make large arrays."""
-    _at_most("the dimension of the domain", dim, limits.dim)
     if "constraints" in settings:
         _at_most("constraints", settings["constraints"], limits.constraints)
     for name in ("samples", "cuts"):
@@ -223,9 +201,6 @@ def _look_at_sizes(settings: Mapping[str, object], dim: int, limits: ServiceLimi
     for name in ("rules", "features"):
         value = settings.get(name)
         if value is not None:
-            _at_most(
-                f"the number of {name}" if isinstance(value, list) else name, len(value) if isinstance(value, list) else value, limits.rules
-            )
-            _at_most(
-                f"{name} times the dimension", (len(value) if isinstance(value, list) else validate.number(name, value)) * dim, limits.dim
-            )
+            what, count = (f"the number of {name}", len(value)) if isinstance(value, list) else (name, value)
+            _at_most(what, count, limits.rules)
+            _at_most(f"{name} times the dimension", validate.number(name, count) * dim, limits.dim)

@@ -3,36 +3,32 @@
 A conversation is a generator. It yields what is to be done next, a `Request` to send or a `Pause` to make, is sent what came of it, and
 returns the answer; who drives it does the waiting. It may begin again at any time, because an event carries an identity that was made
 once for all attempts: an answer that was lost is fetched by it, and the event counts once.
-
-What can be said to the service: every verb of a session as a conversation (`exchange.Talk`), for both kinds of clients.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from hashlib import blake2b
 from math import isfinite
-from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, cast
-from urllib.parse import quote, urljoin, urlsplit
+from types import UnionType
+from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bridle import validate
-from bridle.core import Bound, Domain, InputError
+from bridle.core import Domain, InputError
 from bridle.domains.closed_form import BallSet, BoxSet, L1BallSet, ProductSet, SimplexSet, SpectrahedronSet
 from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
-from bridle.session.certificate import Certificate, Charge, Conflict, Moved
+from bridle.session.certificate import Certificate
 from bridle.session.feedback import Numbers
-from bridle.session.late_feedback import Ticket
 from bridle.session.prior import HintGiven, parts_of
-from bridle.session.rates import RateLimit
-from bridle.session.verbs import observed_at
 
 T = TypeVar("T")
 
@@ -81,21 +77,39 @@ class Pause(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """What came back; with status 0 nothing did, and `lost` says why: the connection failed or broke, or it took too long."""
 
     status: int
-    headers: Mapping[str, str]
-    content: bytes
+    headers: Mapping[str, str] = {}
+    content: bytes = b""
+    lost: str = ""
+
+    @property
+    def facts(self) -> Facts | None:
+        """The JSON object that came, if one did."""
+        try:
+            facts = json.loads(self.content)
+        except ValueError:
+            return None
+        return facts if isinstance(facts, dict) else None
+
+    @property
+    def sentence(self) -> str:
+        """What the server says of its refusal, or why there is no answer."""
+        said = (self.facts or {}).get("error")
+        return said if isinstance(said, str) and said else self.lost or f"the server answered with status {self.status}"
+
+    def pause(self, otherwise: float) -> float:
+        """How long the server asks to wait, in seconds."""
+        told = self.headers.get("retry-after")
+        try:
+            return otherwise if told is None else min(LONGEST_ORDER, max(0.0, float(told)))
+        except ValueError:  # a date
+            return LONGEST_PAUSE
 
 
-class Lost(NamedTuple):
-    """Nothing came back: the connection failed or broke, or it took too long."""
-
-    reason: str
-
-
-Talk: TypeAlias = Generator[Request | Pause, Reply | Lost | None, T]
-"""A conversation with the server that ends in a T."""
+Conversation: TypeAlias = Generator[Request | Pause, Any, T]
+"""A conversation with the server that ends in a T: a request is answered with a `Reply`, a pause with nothing."""
 Facts: TypeAlias = dict[str, Any]
 """A JSON object that came."""
 Body: TypeAlias = dict[str, object]
@@ -138,7 +152,7 @@ class ServiceLine:
 
     def ask(
         self, method: str, path: str, body: Mapping[str, object] | None = None, *, key: str | None = None, about: str = ""
-    ) -> Talk[Facts]:
+    ) -> Conversation[Facts]:
         """The answer to one request, as often as it takes. `key` makes it an event; `about` is the session it is for."""
         headers, content = dict(self._headers), None
         if body is not None:
@@ -149,23 +163,29 @@ class ServiceLine:
         home, attempts, redirected, last = self.url, 0, 0, ""
         while True:
             base = self._owners.get(about, home)
-            came = yield Request(method, base + path, headers, content)
+            came: Reply = yield Request(method, base + path, headers, content)
             attempts += 1
-            if isinstance(came, Reply) and came.status in (307, 308):
+            last = came.sentence
+            if came.status in (307, 308):
                 redirected += 1
                 if redirected <= MOST_REDIRECTIONS:
                     self._owners[about] = self._elsewhere(base + path, path, came)
                     continue
                 last = "it was sent from server to server"
-            elif isinstance(came, Reply) and came.status not in TRY_AGAIN:
-                return _answer(came, base)
-            else:
-                last = came.reason if isinstance(came, Lost) else _sentence(came) if isinstance(came, Reply) else ""
+            elif came.status and came.status not in TRY_AGAIN:
+                facts = came.facts
+                if not 200 <= came.status < 300:
+                    raise RefusedByServer(last, came.status, str((facts or {}).get("request", "")))
+                if facts is None:
+                    raise RefusedByServer(f"what answers at {base} is no bridle service", came.status)
+                return facts
             self._owners.pop(about, None)  # whoever owns it now, the first address knows
             redirected = 0
             if attempts > self.retries:
-                raise Unanswered(_gave_up(method, base + path, attempts, last, key), key or "", attempts)
-            yield Pause(_ordered(came) if isinstance(came, Reply) and "retry-after" in came.headers else pause_before(attempts, seed))
+                times = "once" if attempts == 1 else f"{attempts} times"
+                again = "" if key is None else f"; whether it counts is not known, and the same call with key={key!r} finds out"
+                raise Unanswered(f"{method} {base + path} was sent {times} without an answer ({last}){again}", key or "", attempts)
+            yield Pause(came.pause(pause_before(attempts, seed)))
 
     def _elsewhere(self, asked: str, path: str, came: Reply) -> str:
         """Where the session's owner is, from a redirection."""
@@ -177,46 +197,27 @@ class ServiceLine:
         return target.partition("?")[0].removesuffix(urlsplit(path).path)
 
 
-def _answer(came: Reply, base: str) -> Facts:
-    """The answer as it is, or the server's refusal."""
-    facts = _facts(came)
-    if 200 <= came.status < 300:
-        if facts is None:
-            raise RefusedByServer(f"what answers at {base} is no bridle service", came.status)
-        return facts
-    raise RefusedByServer(_sentence(came), came.status, str((facts or {}).get("request", "")))
-
-
-def _facts(came: Reply) -> Facts | None:
-    try:
-        facts = json.loads(came.content)
-    except ValueError:
-        return None
-    return facts if isinstance(facts, dict) else None
-
-
-def _sentence(came: Reply) -> str:
-    """What the server says of its refusal."""
-    said = (_facts(came) or {}).get("error")
-    return said if isinstance(said, str) and said else f"the server answered with status {came.status}"
-
-
-def _ordered(came: Reply) -> float:
-    """How long the server asks to wait."""
-    try:
-        return min(LONGEST_ORDER, max(0.0, float(came.headers["retry-after"])))
-    except ValueError:  # a date
-        return LONGEST_PAUSE
-
-
-def _gave_up(method: str, url: str, attempts: int, last: str, key: str | None) -> str:
-    times = "once" if attempts == 1 else f"{attempts} times"
-    again = "" if key is None else f"; whether it counts is not known, and the same call with key={key!r} finds out"
-    return f"{method} {url} was sent {times} without an answer ({last}){again}"
-
-
 KnownHalfspaces = tuple[ArrayLike, ArrayLike] | None
 """Limits that are known before acting, as they can be sent: A x <= b."""
+
+
+DOMAINS: dict[type, tuple[str, Callable[[Any], dict[str, object]]]] = {
+    BoxSet: ("box", lambda box: {"low": box.low, "high": box.high}),
+    BallSet: ("ball", lambda ball: {"center": ball.middle, "radius": ball.radius}),
+    L1BallSet: ("l1ball", lambda ball: {"center": ball.middle, "radius": ball.radius}),
+    SimplexSet: ("simplex", lambda simplex: {"dim": simplex.dim, "mass": simplex.mass}),
+    SpectrahedronSet: ("spectrahedron", lambda each: {"size": round(each.dim**0.5), "trace": each.trace}),
+    PolyhedronSet: ("polyhedron", lambda polyhedron: {"A": polyhedron.A, "b": polyhedron.b}),
+    PathSet: ("paths", lambda each: {"edges": _edges(np.stack([each.tails, each.heads])), "source": 0, "target": each.nodes - 1}),
+    SpanningTreeSet: ("spanningtrees", lambda trees: {"edges": _edges(trees.ends)}),
+    MatchingSet: ("matchings", lambda each: dict(zip(("rows", "columns"), each.middle.shape, strict=True))),
+    ProductSet: ("product", lambda product: {"domains": [said_domain(part) for part in product.domains]}),
+}
+"""The domains that the service knows: their names there, and their arguments."""
+
+
+def _edges(ends: Array) -> Array:
+    return ends.T.astype(int)
 
 
 def said_domain(domain: Domain | Mapping[str, object]) -> Body:
@@ -228,31 +229,10 @@ def said_domain(domain: Domain | Mapping[str, object]) -> Body:
     """
     if isinstance(domain, Mapping):
         return dict(domain)
-    if isinstance(domain, BoxSet):
-        return {"kind": "box", "low": domain.low.tolist(), "high": domain.high.tolist()}
-    if isinstance(domain, (BallSet, L1BallSet)):
-        return {
-            "kind": "ball" if isinstance(domain, BallSet) else "l1ball",
-            "center": domain.middle.tolist(),
-            "radius": float(domain.radius),
-        }
-    if isinstance(domain, SimplexSet):
-        return {"kind": "simplex", "dim": domain.dim, "mass": float(domain.mass)}
-    if isinstance(domain, SpectrahedronSet):
-        return {"kind": "spectrahedron", "size": round(domain.dim**0.5), "trace": float(domain.trace)}
-    if isinstance(domain, PolyhedronSet):
-        return {"kind": "polyhedron", "A": domain.A.tolist(), "b": domain.b.tolist()}
-    if isinstance(domain, PathSet):
-        edges = np.stack([domain.tails, domain.heads], axis=-1).astype(int).tolist()
-        return {"kind": "paths", "edges": edges, "source": 0, "target": domain.nodes - 1}
-    if isinstance(domain, SpanningTreeSet):
-        return {"kind": "spanningtrees", "edges": domain.ends.T.astype(int).tolist()}
-    if isinstance(domain, MatchingSet):
-        rows, columns = domain.middle.shape
-        return {"kind": "matchings", "rows": rows, "columns": columns}
-    if isinstance(domain, ProductSet):
-        return {"kind": "product", "domains": [said_domain(part) for part in domain.domains]}
-    raise InputError(f"domain must be one that the service knows, or its description as a dict, not {validate.show(domain)}")
+    if type(domain) not in DOMAINS:
+        raise InputError(f"domain must be one that the service knows, or its description as a dict, not {validate.show(domain)}")
+    kind, arguments = DOMAINS[type(domain)]
+    return {"kind": kind} | {name: _plain(value, name) for name, value in arguments(domain).items()}
 
 
 def said_session(
@@ -292,22 +272,33 @@ def _plain(value: object, name: str) -> object:
     raise InputError(f"{name} must be something that JSON can hold, not {validate.show(value)}")
 
 
-def _numbers(name: str, value: Numbers) -> object:
+def _numbers(value: Numbers, name: str) -> object:
     """Numbers of a record: finite, as nested lists."""
     return validate.array(name, value).tolist()
 
 
-def _proposals(rules: ArrayLike) -> object:
+def _proposals(rules: ArrayLike, name: str) -> object:
     """What rules propose; a row of NaN has nothing to say."""
     rows = np.asarray(rules, dtype=np.float64)
     quiet = np.isnan(rows)
-    validate.array("rules", np.where(quiet, 0.0, rows))
+    validate.array(name, np.where(quiet, 0.0, rows))
     if not quiet.any():
         return rows.tolist()
-    return [
-        None if (rest := np.isnan(row)).all() else [None if q else v for v, q in zip(row.tolist(), rest, strict=True)]
-        for row in np.atleast_2d(rows)
-    ]
+    return [None if np.isnan(row).all() else [None if each != each else each for each in row.tolist()] for row in np.atleast_2d(rows)]
+
+
+def _known(known: object, name: str) -> object:
+    """Halfspaces A x <= b."""
+    if not isinstance(known, tuple) or len(known) != 2:
+        raise InputError(f"{name} must be a pair (A, b) for A x <= b: functions cannot be sent; not {validate.show(known)}")
+    return {each: _numbers(part, f"{name} {each}") for each, part in zip("Ab", known, strict=True)}
+
+
+def ticket_number(ticket: object, name: str = "ticket") -> int:
+    """The number that stands for a round which has begun."""
+    if isinstance(ticket, bool) or not hasattr(ticket, "__index__"):
+        raise InputError(f"{name} must be one that `ask` has given, or its number, not {validate.show(ticket)}")
+    return int(ticket.__index__())
 
 
 class SentPrior(TypedDict, total=False):
@@ -319,79 +310,45 @@ class SentPrior(TypedDict, total=False):
     hint: HintGiven
 
 
-def said_before(given: SentPrior) -> Body:
-    """What is said of a round before it is decided."""
-    rules, features, known, hint = given.get("rules"), given.get("features"), given.get("known"), given.get("hint")
-    body: Body = {}
-    if rules is not None:
-        body["rules"] = _proposals(rules)
-    if features is not None:
-        body["features"] = _numbers("features", features)
-    if known is not None:
-        if not isinstance(known, tuple) or len(known) != 2:
-            raise InputError(f"known must be a pair (A, b) for A x <= b: functions cannot be sent; not {validate.show(known)}")
-        body["known"] = {"A": _numbers("known A", known[0]), "b": _numbers("known b", known[1])}
-    if hint is not None:
-        body["hint"] = {name: values.tolist() for name, values in parts_of(hint).items()}
-    return body
+FORMS: dict[str, Callable[[Any, str], object]] = {
+    **dict.fromkeys(("f", "df", "g", "dg", "modulus", "played", "features"), _numbers),
+    "rules": _proposals,
+    "known": _known,
+    "hint": lambda hint, _: {name: values.tolist() for name, values in parts_of(hint).items()},
+    "ticket": ticket_number,
+}
+"""How what is said of a round is written down, where that is not plain."""
 
 
-def said_record(record: Mapping[str, object]) -> Body:
-    """A record of an observation: what was given of it, numbers as lists."""
-    body: Body = {}
-    for name, value in record.items():
-        if value is None:
-            continue
-        if name in ("f", "df", "g", "dg", "modulus", "played"):
-            body[name] = _numbers(name, value)  # type: ignore[arg-type]
-        elif name == "ticket":
-            body[name] = ticket_number(value)
-        else:
-            body[name] = _plain(value, name)
-    return body
-
-
-def ticket_number(ticket: object) -> int:
-    """The number that stands for a round which has begun."""
-    if isinstance(ticket, bool) or not hasattr(ticket, "__index__"):
-        raise InputError(f"ticket must be one that `ask` has given, or its number, not {validate.show(ticket)}")
-    return int(ticket.__index__())
+def said(given: Mapping[str, object]) -> Body:
+    """What is said of a round, before it or after it, by its names; what is None is left out."""
+    return {name: FORMS.get(name, _plain)(value, name) for name, value in given.items() if value is not None}
 
 
 def said_event(event: Mapping[str, object]) -> Body:
     """An event of a batch, as it is sent: an observation unless its `kind` says something else."""
     if not isinstance(event, Mapping):
         raise InputError(f"an event must be a dict, such as {{'f': 1.0, 'df': [0.5]}}, not {validate.show(event)}")
-    kind = event.get("kind", "observe")
-    rest = {name: value for name, value in event.items() if name != "kind"}
-    if kind in ("decide", "ask"):
-        said = {name: rest.pop(name, None) for name in SentPrior.__annotations__}
-        return {"kind": kind, **said_before(cast(SentPrior, said)), **rest}
-    return {"kind": kind, **said_record(rest)}
+    return {"kind": "observe"} | said(event)
 
 
 def read_certificate(facts: Facts) -> Certificate:
     """The certificate that was sent as JSON; what was not finite is None there, and stays so."""
+    return _read(Certificate, facts)  # type: ignore[no-any-return]
 
-    def array(value: object) -> Array | None:
-        return None if value is None else _array(value)
 
-    known = dict(facts)
-    known.pop("limits", None)
-    known["above"] = tuple((each["level"], each["rounds"]) for each in facts["above"])
-    known["alarms"] = tuple((each["kind"], each["round"]) for each in facts["alarms"])
-    known["charge"], known["bound"] = Charge(**facts["charge"]), Bound(**facts["bound"])
-    known["rates"] = tuple(RateLimit(**each) for each in facts["rates"])
-    known["rules"], known["names"] = tuple(facts["rules"]), tuple(facts["names"])
-    for name in ("witness", "price", "balance", "weights", "violations"):
-        known[name] = array(facts[name])
-    if facts["conflict"] is not None:
-        conflict: Facts = {key: tuple(each) if isinstance(each, list) else each for key, each in facts["conflict"].items()}
-        known["conflict"] = Conflict(**conflict)
-    if facts["moved"] is not None:
-        moved: Facts = {key: array(each) if isinstance(each, list) else each for key, each in facts["moved"].items()}
-        known["moved"] = Moved(**moved)
-    return Certificate(**known)
+def _read(kind: Any, value: Any) -> Any:
+    """A value of this type, from JSON: records by their fields, tuples and arrays from lists, a small tuple from its named parts too."""
+    inner = get_args(kind)
+    if value is None or not (isinstance(value, (dict, list))):
+        return value
+    if isinstance(kind, UnionType):
+        return _read(inner[0], value)
+    if get_origin(kind) is tuple:
+        return tuple(value.values()) if isinstance(value, dict) else tuple(_read(inner[0], each) for each in value)
+    if isinstance(value, list):
+        return np.array(value, dtype=np.float64)
+    return kind(**{name: _read(each, value[name]) for name, each in get_type_hints(kind).items()})
 
 
 def has_identity(body: Body) -> bool:
@@ -402,191 +359,3 @@ def has_identity(body: Body) -> bool:
     """
     events: list[Body] = body.get("events", [])  # type: ignore[assignment]
     return any(name in each for each in (body, *events) for name in ("key", "ticket"))
-
-
-def _array(value: object) -> Array:
-    return np.array(value, dtype=np.float64)
-
-
-def _names(value: list[str] | None) -> tuple[str, ...]:
-    return tuple(value or ())
-
-
-def _fact(name: str, read: Callable[[Any], T], doc: str) -> Callable[[SessionTalks], Talk[T]]:
-    """The conversation for one of the facts that the list of sessions shows."""
-
-    def talk(self: SessionTalks) -> Talk[T]:
-        return read((yield from self.facts())[name])
-
-    talk.__doc__ = doc
-    return talk
-
-
-class SessionTalks:
-    """The verbs of one session."""
-
-    def __init__(self, line: ServiceLine, name: str) -> None:
-        if not isinstance(name, str) or not name:
-            raise InputError(f"name must be that of a session, not {validate.show(name)}")
-        self.name, self._line = name, line
-        self._path = f"/v1/sessions/{quote(name, safe='')}"
-        self._ahead: list[float] | None = None
-        """The next decision, where the answer to an observation has brought it along."""
-        self._seen: int | None = None
-        """How many rounds had been observed by the last answer that was certainly a new one."""
-
-    def _look(self, what: str = "") -> Talk[Facts]:
-        return self._line.ask("GET", self._path + what, about=self.name)
-
-    def _event(self, what: str, body: Body, key: str | None) -> Talk[Facts]:
-        self._ahead = None
-        facts = yield from self._line.ask("POST", self._path + what, body, key=identity(key), about=self.name)
-        # Under an identity of the caller's this may be the answer of long ago, with the decision of then.
-        own, count = key is None and not has_identity(body), facts.get("round")
-        if count is not None and (own or (self._seen is not None and count > self._seen)):
-            self._ahead, self._seen = facts.get("next"), count
-        return facts
-
-    def decide(self, *, key: str | None = None, **said: Unpack[SentPrior]) -> Talk[Array]:
-        """The decision of this round, as `Session.decide`; `known` is a pair (A, b).
-
-        Without arguments it takes no request after an `observe` of this object, whose answer has brought it along. Where several clients
-        observe in one session, each round belongs to a ticket: `ask`.
-        """
-        body = said_before(said)
-        if not body and key is None and self._ahead is not None:
-            return np.array(self._ahead)
-        identified = identity(key) if body or key is not None else None  # a plain one is no event
-        facts = yield from self._line.ask("POST", self._path + "/decide", body, key=identified, about=self.name)
-        self._ahead = None  # the decision is this one now, for as long as the session says so
-        if key is None:
-            self._seen = facts["round"]
-        return np.array(facts["x"], dtype=np.float64)
-
-    def ask(self, *, points: int | None = None, key: str | None = None, **said: Unpack[SentPrior]) -> Talk[Ticket]:
-        """Begin a round whose feedback comes later, as `Session.ask`: its ticket, with an `id` and the decision `x`, or points to try."""
-        tried: Body = {} if points is None else {"points": validate.whole("points", points)}
-        facts = yield from self._event("/ask", said_before(said) | tried, key)
-        return Ticket(int(facts["ticket"]), np.array(facts["x"], dtype=np.float64))
-
-    def observe(
-        self,
-        f: ArrayLike = 0.0,
-        df: Numbers = None,
-        g: Numbers = None,
-        dg: Numbers = None,
-        modulus: Numbers = None,
-        *,
-        ticket: Ticket | int | None = None,
-        played: Numbers = None,
-        pay: Mapping[str, float] | None = None,
-        key: str | None = None,
-    ) -> Talk[None]:
-        """What was revealed at the decision, as `Session.observe`. Once it returns the round is durable, and counts once.
-
-        `pay` are payments from the session's budgets, by their names, that happen with it or not at all.
-        """
-        silent = df is None and isinstance(f, float) and f == 0.0  # no cost: it is left out there too
-        values: Body = {"f": None if silent else f, "df": df, "g": g, "dg": dg, "modulus": modulus}
-        record = values | {"ticket": ticket, "played": played, "pay": pay}
-        yield from self._event("/observe", said_record(record), key)
-
-    def forget(self, ticket: Ticket | int, *, key: str | None = None) -> Talk[None]:
-        """Give a round up, as `Session.forget`."""
-        yield from self._event("/forget", {"ticket": ticket_number(ticket)}, key)
-
-    def batch(self, events: Iterable[Mapping[str, object]], *, key: str | None = None) -> Talk[list[Facts]]:
-        """Several events in one request, in their order: one answer each, which is ``{"error": sentence}`` for one that was refused.
-
-        An event is a dict of the arguments of `observe`, or with a ``kind`` (observe, ask, forget, decide) those of that verb.
-        """
-        facts = yield from self._event("/batch", {"events": [said_event(event) for event in events]}, key)
-        answers: list[Facts] = facts["answers"]
-        return answers
-
-    def step(self, cost: object, constraints: Sequence[object] = (), **said: Unpack[SentPrior]) -> Talk[Array]:
-        """One whole round from functions, which are evaluated here, as `Session.step`."""
-        x = yield from self.decide(**said)
-        yield from self.observe(**observed_at(x, cost, constraints))
-        return x
-
-    def change_limit(
-        self, limit: str | int, *, offset: float | None = None, at_most: float | None = None, key: str | None = None
-    ) -> Talk[None]:
-        """Change a limit from now on, as `DurableSession.change_limit`: where it stands, or how often it may be violated (scope admin)."""
-        numbers = {"offset": offset, "at_most": at_most}
-        told = {name: validate.number(name, value) for name, value in numbers.items() if value is not None}
-        yield from self._event("/limits", {"limit": limit, **told}, key)
-
-    def pay(self, gate: str, amount: float, *, key: str | None = None) -> Talk[Facts]:
-        """Pay from a gate or a pacer of the session: whether it counted, and what is left."""
-        body = {"gate": gate, "amount": validate.number("amount", amount)}
-        facts = yield from self._line.ask("POST", self._path + "/pay", body, key=identity(key), about=self.name)
-        return facts
-
-    def bid(self, gate: str, value: float) -> Talk[Facts]:
-        """What a pacer of the session bids for something of this value."""
-        body = {"gate": gate, "value": validate.number("value", value)}
-        facts = yield from self._line.ask("POST", self._path + "/bid", body, about=self.name)
-        return facts
-
-    def budget(self, gate: str, budget: float, rounds: int | None = None, *, key: str | None = None) -> Talk[Facts]:
-        """Change the budget of a gate or a pacer (scope admin)."""
-        body: Body = {"gate": gate, "budget": validate.number("budget", budget)} | ({} if rounds is None else {"rounds": rounds})
-        facts = yield from self._line.ask("POST", self._path + "/budget", body, key=identity(key), about=self.name)
-        return facts
-
-    def certificate(self) -> Talk[Certificate]:
-        """What the observations prove, as `Session.certificate`."""
-        return read_certificate((yield from self._look("/certificate")))
-
-    def report(self) -> Talk[str]:
-        """The certificate in plain sentences."""
-        return str((yield from self._look("/report"))["text"])
-
-    def facts(self) -> Talk[Facts]:
-        """All that the list of sessions shows of this one."""
-        return (yield from self._look())
-
-    def last_rounds(self, last: int = 100) -> Talk[list[Facts]]:
-        """The last rounds that this server has played: round, x, f, g, violation, cost, ccv."""
-        rounds: list[Facts] = (yield from self._look(f"/rounds?last={validate.whole('last', last)}"))["rounds"]
-        return rounds
-
-    def quarantine(self, limit: int = 100, offset: int = 0) -> Talk[list[Facts]]:
-        """Records that were refused: when, why, and what they were."""
-        page = f"?limit={validate.whole('limit', limit)}&offset={validate.whole('offset', offset, 0)}"
-        refused: list[Facts] = (yield from self._look(f"/quarantine{page}"))["quarantine"]
-        return refused
-
-    def close(self) -> Talk[None]:
-        """Let the server give the session back: its lease and its memory; the journal stays (scope admin)."""
-        yield from self._line.ask("DELETE", self._path, about=self.name)
-        self._ahead = None
-
-    # --- figures, which a session has as properties --------------------------------------------------------------------------------------
-
-    rounds = _fact("round", int, "How many rounds were observed.")
-    cost = _fact("cost", float, "The total cost so far.")
-    ccv = _fact("ccv", float, "The cumulative constraint violation so far.")
-    violations = _fact("violations", _array, "The cumulative violation of every constraint.")
-    names = _fact("names", _names, "The names of the limits.")
-    pending = _fact("pending", int, "How many rounds wait for feedback.")
-    dropped = _fact("dropped", int, "How many rounds were forgotten or dropped: their feedback never came.")
-
-    def alarms(self) -> Talk[list[Facts]]:
-        """The warnings that were given: kind, round, and where it is known the text."""
-        alarms: list[Facts] = (yield from self._look("/alarms"))["alarms"]
-        return alarms
-
-    def weights(self) -> Talk[Array]:
-        """What each rule is worth at present."""
-        return _array((yield from self._look("/weights"))["weights"])
-
-    def rates(self) -> Talk[tuple[RateLimit, ...]]:
-        """The limits on how often, one record each."""
-        return tuple(RateLimit(**each) for each in (yield from self._look("/rates"))["rates"])
-
-    def price(self) -> Talk[Array]:
-        """What one more unit of each limit seems to be worth at present."""
-        return _array((yield from self._look("/prices"))["prices"])

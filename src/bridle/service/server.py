@@ -15,7 +15,7 @@ import uvicorn
 
 from bridle.core import BridleWarning, InputError
 from bridle.service import logs
-from bridle.service.app import front_door
+from bridle.service.app import ServiceApp
 from bridle.service.config import ServiceConfig
 from bridle.service.connections import LimitedProtocol, limited_protocol, most_connections
 from bridle.service.logs import log
@@ -88,7 +88,7 @@ def uvicorn_config(service: Service) -> uvicorn.Config:
     """How uvicorn is to serve this service."""
     config = service.config
     return uvicorn.Config(
-        front_door(service),
+        ServiceApp(service),
         log_config=None,
         access_log=False,
         lifespan="on",

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from bridle.core import InputError
 from bridle.database import open_store
 from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
-from bridle.service.auth import ANYBODY
-from bridle.service.config import ServiceConfig
-from bridle.service.errors import CONFLICT, NOT_FOUND, Turned, too_many, unavailable
-from bridle.service.hosted import Hosted, Tools, VerbOutcome
-from bridle.service.keyring import KeyRing
+from bridle.service.auth import ANYBODY, KeyRing
+from bridle.service.bodies import SessionElsewhere, SessionStands
+from bridle.service.config import ServiceConfig, checked_name
+from bridle.service.errors import CONFLICT, NOT_FOUND, HTTPError, too_many, unavailable
+from bridle.service.hosted import Hosted, Tools
 from bridle.service.logs import LOG, AccessLog, log
 from bridle.service.metrics import ServiceMetrics, SessionFigures
-from bridle.service.recipes import SessionRecipe, session_name, session_recipe
-from bridle.service.standings import figures, whole_session
+from bridle.service.recipes import SessionRecipe, session_recipe
 from bridle.service.writer import GroupWriter
 from bridle.session import savefile
 from bridle.session.durable import DurableCore
@@ -41,8 +40,9 @@ STOPPING = "the service is stopping: try again in a moment"
 LISTED_WITHIN = 5.0
 """Seconds for which a list waits at most while a server that has just started opens sessions; then it names those by name only."""
 
-CERTIFIED_EVERY = 64
-"""What is proved of a session is worked out anew for the metrics once so many rounds more have been observed."""
+
+AT_ONCE = 32
+"""So many sessions are looked at before others may go on."""
 
 
 class Service:
@@ -54,8 +54,7 @@ class Service:
         self.opening: dict[str, asyncio.Task[Hosted]] = {}
         self.creators: dict[str, str] = {}
         self.why_not: str | None = STARTING
-        self.metrics = ServiceMetrics(lambda: self._figures)
-        self._figures: list[SessionFigures] = []
+        self.metrics = ServiceMetrics()
         self._tasks: list[asyncio.Task[None]] = []
         self._idle: asyncio.Task[None] | None = None
         self.stopping = asyncio.Event()
@@ -73,6 +72,15 @@ class Service:
     def connect(self) -> None:
         """Open the database; what is wrong with it is best said before anything else is begun."""
         self.store = open_store(self.config.db, at=self.config.address)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """From its start to its end."""
+        await self.start()
+        try:
+            yield
+        finally:
+            await self.stop()
 
     async def start(self) -> None:
         """Open the database and begin to answer; what takes long goes on beside it, until `why_not` is None."""
@@ -94,7 +102,7 @@ class Service:
             for name, body in self.config.sessions.items():
                 try:
                     await self.create(name, dict(body), ANYBODY.id)
-                except (InputError, Turned) as problem:  # another server's, or wrong: the others can be served
+                except (InputError, HTTPError) as problem:  # another server's, or wrong: the others can be served
                     log("session of the configuration is not open here", session=name, problem=str(problem))
             if self.config.db.startswith("sqlite"):  # nobody else will
                 self._idle = asyncio.create_task(self._open_idle())
@@ -109,7 +117,7 @@ class Service:
         """Open the sessions that nobody has: they are shown as they are, and their first requests need not wait for a replay."""
         owners = await self.reading(lambda store: store.owners())
         for name in [name for name, owner in owners.items() if owner is None][: self.config.limits.sessions]:
-            with suppress(InputError, Turned):  # its log says why
+            with suppress(InputError, HTTPError):  # its log says why
                 await self.open(name)
 
     async def stop(self) -> None:
@@ -133,6 +141,8 @@ class Service:
 
     async def open(self, name: str) -> Hosted:
         """The session of this name, owned by this server; several who ask at once wait for the same."""
+        if (known := self.hosted.get(name)) is not None:
+            return known
         task = self.opening.get(name)
         if task is None:
             task = self.opening[name] = asyncio.create_task(self._open(name))
@@ -140,11 +150,9 @@ class Service:
         return await asyncio.shield(task)
 
     async def _open(self, name: str) -> Hosted:
-        if (known := self.hosted.get(name)) is not None:
-            return known
         found = await self.reading(lambda store: store.find(name))
         if found is None:
-            raise Turned(NOT_FOUND, f"there is no session {name[:100]!r}")
+            raise HTTPError(NOT_FOUND, f"there is no session {name[:100]!r}")
         hosted = Hosted(found, self.tools)
         hosted.quarantined = (await self.reading(lambda store: store.counts())).get(found.id, 0)
         await hosted.read(lambda core: None, quick=True)
@@ -158,7 +166,7 @@ class Service:
 
     async def create(self, name: str, body: Mapping[str, Any], creator: str) -> tuple[Hosted, bool]:
         """A new session, or the one of this name that was made from the same; and whether it is new."""
-        session_name(name)
+        checked_name("name", name)
         most = self.config.limits.sessions
         if creator != ANYBODY.id and sum(each == creator for each in self.creators.values()) >= most:
             raise too_many(f"this key has {most} sessions open already: let go of one (DELETE /v1/sessions/NAME)", 60.0)
@@ -179,7 +187,7 @@ class Service:
         self.creators.setdefault(name, creator)
         if fresh:
             with suppress(InputError):  # it is not known yet how many constraints a round has
-                await hosted.play(warming)
+                await hosted.play(DurableCore.warm_up)
         return hosted, fresh
 
     async def let_go(self, name: str) -> None:
@@ -202,6 +210,30 @@ class Service:
             ]
 
         return await self.reading(look)
+
+    async def overview(self) -> list[SessionStands | SessionElsewhere]:
+        """Every session: where it stands if it is open here, else who has it."""
+        found: list[SessionStands | SessionElsewhere] = []
+        for i, (name, owner) in enumerate(await self.names()):
+            hosted = self.hosted.get(name)
+            try:
+                found.append(SessionElsewhere(name, owner) if hosted is None else await hosted.read(hosted.standing, quick=True))
+            except HTTPError as turned:  # its store is in trouble, or it has gone elsewhere: the others can be shown
+                found.append(SessionElsewhere(name, turned.headers.get("Location", owner)))
+            if i % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+        return found
+
+    async def portrait(self, name: str) -> dict[str, Any]:
+        """One session, with what is proved of it."""
+        hosted = await self.open(name)
+        return await hosted.read(hosted.portrait)
+
+    async def last_rounds(self, name: str, last: int) -> list[dict[str, Any]]:
+        """The last rounds of a session that this server has played, the newest last."""
+        hosted = await self.open(name)
+        found = await hosted.read(lambda _: list(hosted.rounds), quick=True)
+        return [each.facts() for each in found[max(0, len(found) - last) :]]
 
     # --- the database -------------------------------------------------------------------------------------------------------------------
 
@@ -243,19 +275,10 @@ class Service:
         """All meters, as Prometheus reads them."""
         found: list[SessionFigures] = []
         for hosted in list(self.hosted.values()):
-            with suppress(Turned, InputError):
-                found.append(await hosted.read(lambda core, hosted=hosted: measured(hosted, core)))  # type: ignore[misc]
-        self._figures = found
+            with suppress(HTTPError, InputError):
+                found.append(await hosted.read(hosted.figures))
+        self.metrics.sessions = found
         return await asyncio.get_running_loop().run_in_executor(self.compute, self.metrics.text)
-
-
-def measured(hosted: Hosted, core: DurableCore) -> SessionFigures:
-    """The figures of a session; what is proved is worked out anew only now and then."""
-    session = whole_session(core)
-    if session.rounds >= hosted.certified[0] + CERTIFIED_EVERY or session.rounds < hosted.certified[0]:
-        with suppress(InputError):  # it keeps no certificates
-            hosted.certified = (session.rounds, session.certificate().regret)
-    return figures(hosted, core)
 
 
 def rehearse() -> None:
@@ -264,11 +287,6 @@ def rehearse() -> None:
     from bridle.policies import policy
 
     Session(policy("anytime", Ball(2))).warm_up(1)
-
-
-def warming(core: DurableCore) -> VerbOutcome:
-    """Do now what a session's first rounds would pay for."""
-    return VerbOutcome(b"", core.warm_up().rows)
 
 
 def spec_of(recipe: SessionRecipe) -> bytes:
@@ -285,4 +303,4 @@ def refuse_another(found: Found, recipe: SessionRecipe) -> None:
         savefile.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
         savefile.refuse_other_budgets(recipe.gates, made, found.name)
     except InputError as wrong:
-        raise Turned(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None
+        raise HTTPError(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None

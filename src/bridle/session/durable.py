@@ -58,7 +58,7 @@ from bridle.core import BridleWarning, InputError
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.ops import Array
 from bridle.session import events, savefile
-from bridle.session.events import BODY, BOTH, DIGEST, VERSION, EventKind, Evidence, Key
+from bridle.session.events import DIGEST, EventKind, Evidence, Key
 from bridle.session.feedback import Numbers
 from bridle.session.late_feedback import INCARNATIONS, ROUNDS, Ticket, TicketGiven
 from bridle.session.prior import Prior
@@ -360,12 +360,9 @@ class DurableCore(ReplayedSession):
         """The payload of an observation; by values alone it is what `rows_of` has made of it."""
         return events.tried(f, g, ticket) if self.session._tries else events.observation(f, df, g, dg, modulus, ticket, *others)
 
-    def observe_numbers(
-        self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None, written: bytes | None = None
-    ) -> Applied:
+    def observe_numbers(self, f: ArrayLike, df: Numbers = None, g: Numbers = None, dg: Numbers = None) -> Applied:
         """`observe` where nothing but numbers is told, which is what happens most: it is written down in as few steps as there are.
 
-        `written` are the bytes of df, g and dg, where the caller has them: f is a float then, and they are arrays of floats, k of d.
         Nothing here is a call that could be done without: after a commit the processor has forgotten everything, and each costs five times
         what it does in a loop.
         """
@@ -380,10 +377,7 @@ class DurableCore(ReplayedSession):
         fast = session._live
         standing = fast.x.data if fast is not None else session._decision().data
         last, all_of_them = crc32(standing), crc32(standing, self.evidence.all)
-        if written is not None:
-            body = BODY.pack(last, all_of_them, VERSION, BOTH, len(df), len(g), 0, 0, f, 0.0) + written  # type: ignore[arg-type]
-        else:
-            body = events.plain_body(last, all_of_them, f, df, g, dg)  # type: ignore[assignment]
+        body = events.plain_body(last, all_of_them, f, df, g, dg)
         if body is None:
             body = DIGEST.pack(last, all_of_them) + events.observation(f, df, g, dg)
         seq = self.seq + 1
