@@ -24,6 +24,7 @@ OF_OTHER_THINGS = {
     "counted": "an exception that leaves a session",
     "detach": "a tensor of PyTorch",
     "dtype": "an array",
+    "events": "a batch that a client sends",
     "fchmod": "the operating system",
     "eqns": "a program that JAX has traced",
     "figures": "a line of a log",
