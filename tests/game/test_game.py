@@ -16,7 +16,7 @@ from bridle.engines.round import Collect
 from bridle.functions import AffineFunction, AffineRows, RoundQuadratic
 from bridle.game import schedule
 from bridle.game.summary import summary
-from bridle.problems.recorded import RecordedRounds
+from bridle.problems.recorded import ComputedRounds, RecordedRounds
 from helpers.instances import SIMULATED, THE_SEED_DOES_NOT_SHOW
 
 ENGINES = ("python", "jax")
@@ -186,6 +186,29 @@ def test_how_many_rounds_an_engine_is_given_at_a_time_changes_no_bit(made, sever
     assert records.same(whole.totals, blocks.totals)
     assert records.same(whole.curve, blocks.curve)
     assert records.same(whole.state, blocks.state)
+
+
+class Periods(NamedTuple):
+    """A stream that has the same rounds in every period."""
+
+    table: Any
+
+    @property
+    def length(self) -> int:
+        return 2500
+
+    def period(self, number):
+        return self.table
+
+
+def test_only_rounds_that_are_in_memory_already_are_given_in_one_piece():
+    table = recorded(2500).adversary.table
+    for adversary, whole in ((RecordedRounds(table, 7.0), True), (ComputedRounds(Periods(table)), False)):
+        made = bridle.Problem(bridle.Ball(3), adversary, {"lipschitz": 5.0})
+        game = bridle.play(bridle.policy("anytime", made.domain), made, horizon=100, engine="compiled").schedule()
+        taken = game.blocks_at_once(2**33, Collect.TOTALS) * game.block_bytes(Collect.TOTALS)
+        assert (taken > 2**32) == whole
+        assert whole or taken <= schedule.MOST_SUMMED
 
 
 # --- what a trace says ----------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from bridle.policies.registry import constraints_of, for_constraints, learns_con
 from bridle.policies.round_maps import record_of
 from bridle.problems import Problem
 from bridle.problems.dealing import FirstRound, count_numbers, deal_blocks, first_round, player
+from bridle.problems.recorded import RecordedRounds
 from bridle.records import R
 
 DEFAULT_MEMORY = 2**30
@@ -138,8 +139,8 @@ class Schedule:
             return 1
         room = MOST
         if self.engine == "compiled" and collect is Collect.TOTALS:
-            recorded = len(self.seeds) == 1 and hasattr(self.problem.adversary, "replay")  # it is in memory already, and is not copied
-            room = memory if recorded else MOST_SUMMED
+            in_memory = len(self.seeds) == 1 and isinstance(self.problem.adversary, RecordedRounds)  # as views, which take no room
+            room = memory if in_memory else MOST_SUMMED
         return max(1, min(memory, room) // self.block_bytes(collect))
 
     def advance(self, collect: Collect, memory: int) -> Iterator[tuple[int, object, Block]]:
