@@ -15,6 +15,7 @@ import bridle
 from bridle import engines, ops, policies
 from bridle.engines import compiled as engine
 from bridle.engines import machine
+from bridle.engines.codegen.llvm import module
 from bridle.engines.codegen.loops import lower
 from bridle.engines.codegen.python_source import PREAMBLE
 from bridle.engines.round import StepOutcome
@@ -75,6 +76,29 @@ def test_machine_code_decides_what_its_source_decides(place, seeds, monkeypatch)
             np.testing.assert_array_equal(getattr(ways[0], part), getattr(ways[1], part), err_msg=name)
         played += 1
     assert played >= 4
+
+
+@pytest.mark.compiles
+@pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
+@pytest.mark.parametrize("place", ["box", "simplex"])
+def test_a_run_is_the_same_to_the_bit_whatever_is_played_beside_it(place):
+    """Of nine coordinates, so that sums have parts and a rest; the first point that a bandit tries is drawn by NumPy, in its own order."""
+    played = 0
+    for index, name in enumerate(policies.names()):
+        game = compilable_game(name, place, 2, 20, dim=9) if WHOLE or index % 3 == len(place) % 3 else None
+        if game is None or name in ("bandit1", "bandit2", "vaze2025"):
+            continue
+        beside = bridle.play(*game, seed=range(9), engine="compiled", keep="decisions")
+        alone = bridle.play(*game, seed=4, engine="compiled", keep="decisions")
+        np.testing.assert_array_equal(beside.decisions[:, 4], alone.decisions, err_msg=name)
+        played += 1
+    assert played >= 5
+
+
+@pytest.mark.parametrize("text", ["memory[0] = surprise(memory[1])", "memory[0] = [1.0]", "n = 1\n    n = 1.5", "with memory: pass"])
+def test_what_has_no_translation_is_refused_in_a_sentence(text):
+    with pytest.raises(bridle.engines.CannotCompile, match=r"the compiled engine has no translation of .*; use engine 'python'"):
+        module(f"def run(memory):\n    {text}\n", {"memory": (0,)})
 
 
 class Mine(NamedTuple):

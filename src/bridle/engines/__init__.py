@@ -37,7 +37,10 @@ AUTO = "auto"
 """The name that stands for "compiled" where that pays, and for "python" elsewhere."""
 
 WORTH_COMPILING = 20_000
-"""From so many rounds on a game is compiled where nobody has said how it is to be played: Python takes as long for them as compiling."""
+"""From so many rounds on a game is compiled where nobody has said how it is to be played.
+
+Python takes 0.2 to 3 s for them; compiling takes 1.1 to 1.4 s the first time, and 0.1 s where the code was kept.
+"""
 
 C = TypeVar("C")
 G = TypeVar("G")

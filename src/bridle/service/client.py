@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 from urllib.parse import quote
 
 import numpy as np
@@ -41,9 +41,6 @@ from bridle.session.feedback import Numbers
 from bridle.session.late_feedback import Ticket
 from bridle.session.rates import RateLimit
 from bridle.session.verbs import observed_at
-
-if TYPE_CHECKING:
-    pass
 
 P = ParamSpec("P")
 S = TypeVar("S")

@@ -23,7 +23,7 @@ PASSES, STEPS, IDLE, HALVINGS = 60, 60, 3, 6
 """The most times that rows are added, steps of the interior point, steps without a gain before a run is given up, and lengths tried."""
 
 RIDGE = 1e-14
-"""What keeps a matrix regular, relative to its diagonal: one that is not would end all runs."""
+"""What keeps a matrix regular, relative to its diagonal."""
 
 
 class ProgramBatch(NamedTuple):
@@ -149,10 +149,7 @@ def interior_batch(programs: ProgramBatch, walls: _Walls, accuracy: float) -> tu
             break
         if not going.all():
             live, now, left = records.transform(lambda part, going=going: part[going], (live, now, left))
-        try:
-            now, left = _advanced(now, walls, left)
-        except np.linalg.LinAlgError:  # one matrix without an inverse ends it for all: they are good enough by now, or solved otherwise
-            break
+        now, left = _advanced(now, walls, left)
     return best, weights
 
 
@@ -169,7 +166,7 @@ def _advanced(now: _Iterate, walls: _Walls, left: _Residuals) -> tuple[_Iterate,
     def step(product: Array) -> tuple[Array, Array, Array]:
         """The change of points, multipliers and slacks that would zero the residuals, products being off by `product`."""
         e = (lam * primal - product) / z
-        dy = np.linalg.solve(M, (-(dual + _back(J, e)) / size)[..., None])[..., 0] / size
+        dy = _solved(M, -(dual + _back(J, e)) / size) / size
         rise = _times(J, dy)
         return dy, e + D * rise, -primal - rise
 
@@ -216,6 +213,16 @@ def _evaluate(J: Array, fixed: Array, walls: _Walls, y: Array) -> Array:
         J[:, flat:] = bent + walls.normals
         c[:, flat:] = ((0.5 * bent + walls.normals) * y[:, None]).sum(axis=-1) + walls.values
     return c
+
+
+def _solved(matrices: Array, vectors: Array) -> Array:
+    """What each run's matrix makes the vector of; NaN, which ends a run, for a matrix without an inverse."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0], dtype=float)
+    except np.linalg.LinAlgError:  # NumPy says it of them all
+        if len(matrices) == 1:
+            return np.full_like(vectors, np.nan)
+        return np.concatenate([_solved(one[None], right[None]) for one, right in zip(matrices, vectors, strict=True)])
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

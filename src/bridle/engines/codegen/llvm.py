@@ -28,6 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bridle.engines.round import CannotCompile
+
 SIDE_BY_SIDE = 8
 """Runs go side by side in multiples of this, as a processor's instructions take them."""
 
@@ -72,6 +74,11 @@ class Array(NamedTuple):
     kind: str
     shape: tuple[str, ...]
     strides: tuple[str, ...]
+
+
+def untranslated(what: str) -> CannotCompile:
+    """The error that says what has no translation."""
+    return CannotCompile(f"the compiled engine has no translation of {' '.join(what.split())}; use engine 'python'")
 
 
 def module(text: str, arrays: Mapping[str, tuple[int | str, ...]], wide: int = 1) -> Module:
@@ -126,6 +133,8 @@ class _Module:
     def called(self, name: str, kinds: str) -> tuple[str, str, bool]:
         """A function for numbers of these kinds, made where it was not yet: its name, its result's kind, whether it calls the C library."""
         full = f"{name}.{kinds}"
+        if name not in self.functions:
+            raise untranslated(f"the function {name}")
         if full not in self.made:
             node = self.functions[name]
             body = _Function(self, node)
@@ -233,7 +242,7 @@ class _Function:
                 return Number(self.view(array).shape[0], "i")
             case ast.Call(function, arguments):
                 return self.call(ast.unparse(function), [self.number(each) for each in arguments])
-        raise NotImplementedError(ast.unparse(node))
+        raise untranslated(ast.unparse(node))
 
     def cast(self, number: Number, kind: str) -> str:
         """A number as one of another kind, as Python's `float`, `int` and `bool` have it."""
@@ -357,7 +366,7 @@ class _Function:
             self.entry.append(f"  {self.places[name].text} = alloca {_TYPE[number.kind]}")
         place, kind = self.places[name]
         if _WIDER.index(kind) < _WIDER.index(number.kind):
-            raise NotImplementedError(f"{name} takes a number of kind {number.kind} after one of kind {kind}")
+            raise untranslated(f"{name}, which takes a number of kind {number.kind} after one of kind {kind}")
         self.line(f"store {_TYPE[kind]} {self.cast(number, kind)}, ptr {place}")
 
     # Arrays
@@ -420,7 +429,7 @@ class _Function:
                 copy = self.room(inner.kind, inner.shape)
                 self.copy(copy, inner)
                 return copy
-        raise NotImplementedError(ast.unparse(node))
+        raise untranslated(ast.unparse(node))
 
     def shape(self, node: ast.expr) -> tuple[str, ...]:
         """The lengths in a tuple, or the one length."""
@@ -512,7 +521,7 @@ class _Function:
             case ast.Pass():
                 pass
             case _:
-                raise NotImplementedError(ast.unparse(node))
+                raise untranslated(ast.unparse(node))
 
     def procedure(self, node: ast.FunctionDef, arrays: list[Array]) -> None:
         """What a function of arrays does, here and with names of its own."""
