@@ -1,11 +1,9 @@
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from bridle import cli
-from bridle.session import rounds
 
 settings.register_profile(
     "bridle", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -20,17 +18,6 @@ FORKING = ("test_journal.py", "test_kills.py", "test_storage.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files of tests in their order, but those that fork first."""
     items.sort(key=lambda item: item.path.name not in FORKING)
-
-
-TORN = ("test_interrupts.py", "test_rounds_that_are_broken_off.py", "test_files_that_fail.py", "test_payments_that_fail.py")
-"""Tests that tear a call out of its frame between two instructions, as only a tracer can."""
-
-
-@pytest.fixture(autouse=True)
-def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session whose call was torn out notices by being alone; idle threads that other tests' libraries left are no company."""
-    if request.path.name in TORN:
-        monkeypatch.setattr(rounds, "threading", SimpleNamespace(active_count=lambda: 1))
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_the_plan_shows_the_layers_of_the_contract():
         if contract["type"] == "layers"
     )
     assert [line.split() for line in drawing.splitlines()] == [layer.split() for layer in contract]
-    assert len(contract) <= 15
+    assert len(contract) <= 16
 
 
 DOCUMENTS = [

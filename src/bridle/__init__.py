@@ -94,7 +94,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from bridle.problems.base import with_switching
     from bridle.service.client import AsyncClient, Client
     from bridle.session.certificate import Certificate
-    from bridle.session.late_feedback import Ticket
+    from bridle.session.late import Ticket
     from bridle.session.session import Session
     from bridle.solvers.block_stream import NoComparator
 
@@ -227,7 +227,7 @@ _PLACES = {
     "problems.base": "with_switching",
     "service.client": "AsyncClient Client",
     "session.certificate": "Certificate",
-    "session.late_feedback": "Ticket",
+    "session.late": "Ticket",
     "session.session": "Session",
     "solvers.block_stream": "NoComparator",
 }

@@ -11,7 +11,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, Protocol, TypedDict, TypeVar, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar, cast, runtime_checkable
 
 from bridle import ops
 from bridle.ops import Array, Scalar
@@ -608,6 +608,77 @@ class Hint(NamedTuple):
     g: Array | None = None
     dg: Array | None = None
     x: Array | None = None
+
+
+class Observation(NamedTuple):
+    """What is revealed of a round: at the decision, or at what was `played` in its place.
+
+    `f` holds n numbers and `g` n rows where a policy tried n points. `ticket` says which round it is of, where its feedback came late.
+    """
+
+    f: Any = 0.0
+    df: Any = None
+    g: Any = None
+    dg: Any = None
+    modulus: Any = None
+    played: Any = None
+    ticket: Any = None
+
+
+class Prior(NamedTuple):
+    """What is said before a decision; said again of the same round it replaces what was said."""
+
+    rules: Any = None
+    features: Any = None
+    known: Any = None
+    hint: Any = None
+
+
+class Decide(NamedTuple):
+    """Decide on the present round, of which this is known."""
+
+    prior: Prior = Prior()
+
+
+class Ask(NamedTuple):
+    """Begin a round whose feedback comes late. `run` is a name for the run, drawn by whoever asks: it counts with the first ticket."""
+
+    prior: Prior = Prior()
+    run: str = ""
+
+
+class Forget(NamedTuple):
+    """Give up the round of a ticket."""
+
+    ticket: Any
+
+
+class ChangeLimit(NamedTuple):
+    """Move a limit by an offset that is added to its values, or change the share of rounds that may violate it, from now on."""
+
+    limit: str | int
+    offset: float | None = None
+    at_most: float | None = None
+
+
+class Pay(NamedTuple):
+    """Count a payment from a budget; `asked` is what its pacer had been asked of this payment."""
+
+    name: str
+    amount: float = 0.0
+    asked: tuple[float, ...] = ()
+
+
+class SetBudget(NamedTuple):
+    """Change what may be spent from a budget in all, and of a pacer in how many rounds."""
+
+    name: str
+    budget: float
+    rounds: int | None = None
+
+
+Command: TypeAlias = Observation | Decide | Ask | Forget | ChangeLimit | Pay | SetBudget
+"""Whatever can happen to a session: what a request carries, a journal keeps and a replay does again."""
 
 
 class Round(NamedTuple):

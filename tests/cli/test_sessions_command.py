@@ -95,7 +95,7 @@ def test_a_snapshot_that_is_another_session_is_found(run, tmp_path):
     url = url_of(tmp_path)
     with bridle.Session.open(url, "run", policy=bridle.policy("anytime", bridle.Ball(3)), snapshot_every=5) as session:
         play_random_stream(session, 5)
-        core = session._core
+        core = session.journal
         session.observe(f=1.0, df=[1.0, 0.0, 0.0])
         core.store.put_snapshot(core.lease, core.snapshot()._replace(seq=5))
     status, _, err = run("sessions", "verify", "--db", url)

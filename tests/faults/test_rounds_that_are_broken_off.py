@@ -13,6 +13,7 @@ import bridle
 from bridle.session.batch_sums import length
 from helpers import fingerprints
 from helpers.faults import MOST_POINTS, Point, sweep
+from helpers.inside import state
 
 DIM = 3
 
@@ -96,8 +97,8 @@ def play(situation: Situation) -> bridle.Session:
 def ready(before: bridle.Session, situation: Situation) -> bridle.Session:
     """The session as it stands before the operation: its compiled round is in use."""
     session = copy.deepcopy(before)
-    session._now.kept.pending.offset = 0  # a copy draws where the numbers of its tickets begin: here they are those of the rounds
-    session.engine = situation.engine
+    session._begin(before.plan.changed(engine=situation.engine), state(session))
+    session.number_tickets(0, 0)  # a copy draws where the numbers of its tickets begin: here they are those of the rounds
     session.observe(**record(session.rounds, session.decide()))
     for _ in range(situation.asked):
         session.ask()

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 import bridle
+from bridle.session.step import standing
+from helpers.inside import state
 
 LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
 BOX = bridle.Box(LOW, HIGH)
@@ -72,7 +74,7 @@ def make(case: Case) -> bridle.Session:
 
 def inside_of(session: Any) -> Any:
     """The session that plays: a durable one has it inside."""
-    return session._core.session if hasattr(session, "_core") else session
+    return session.journal.session if hasattr(session, "journal") else session
 
 
 def play(case: Case, session: bridle.Session) -> list[Noted]:
@@ -111,9 +113,9 @@ def play(case: Case, session: bridle.Session) -> list[Noted]:
             ticket = session.ask(**words)
             x = ticket.x
         if "rules" in words:
-            w = inside_of(session)._decision() if ticket is None else inside_of(session)._now.kept.pending.waiting[ticket.id].x
+            w = session.read(standing) if ticket is None else state(session).slow.late.waiting[ticket.id].x
             if case.policy != "rate":  # which mixes by itself, and is compared with actions
-                whole = inside_of(session)._boundary.through.awake(words["rules"], w)[0]
+                whole = session.plan.through.awake(words["rules"], w)[0]
                 B = whole.T.copy()
                 if case.through == "coordinate":
                     B = np.zeros((2, 6))

@@ -13,6 +13,7 @@ from bridle.core import InputError, Round, Tried, Values
 from bridle.functions import AffineFunction, AffineRows
 from bridle.policies._bandit1 import OnePoint
 from bridle.policies.sinha2023_arms import PulledArms
+from helpers.inside import proved
 from helpers.many_seeds import in_expectation, stage_of
 
 
@@ -180,10 +181,10 @@ def test_the_one_point_bound_is_void_where_it_must_be():
     assert "V is so large" in one_of_two.why
     session = bridle.Session(make())
     session.observe(f=-70.0, g=[-3.0, 0.8])
-    assert session._parts.alarms == []
+    assert proved(session).alarms == []
     session.observe(f=0.9, g=[0.1, 1.5])
     assert (session.state.observed_cost, session.state.worst) == (70.0, 1.5)
-    assert "a constraint's value of 1.5 was seen, and the policy was told 1" in session._parts.alarms[0].text
+    assert "a constraint's value of 1.5 was seen, and the policy was told 1" in proved(session).alarms[0].text
     with pytest.raises(InputError, match="delta must be below 1"):
         make(delta=1.5)
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 import bridle
+from bridle.core import Observation
 from bridle.service import auth
 from bridle.service.config import ServiceConfig
 from bridle.service.service import Service
@@ -34,7 +35,7 @@ def test_a_refusal_that_changes_something_is_found(tmp_path, monkeypatch):
     async def meddle(self, hosted, sentence, raw):
         await own(self, hosted, sentence, raw)
         if hosted.name == NAMES[0]:
-            hosted._core.observe(f=1.0, df=[0.5, 0.5])
+            hosted._core.apply(Observation(1.0, [0.5, 0.5]))
 
     monkeypatch.setattr(Service, "quarantine", meddle)
     run = hostile_requests(tmp_path, 120, own_process=False)

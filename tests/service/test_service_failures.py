@@ -215,9 +215,9 @@ def test_a_restarted_server_goes_on_where_it_was(db):
 
 
 def test_a_snapshot_is_put_while_rounds_go_on(db, monkeypatch):
-    from bridle.session import durable
+    from bridle.durable import journal
 
-    monkeypatch.setattr(durable, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(journal, "SNAPSHOT_EVERY", 20)
     with serving(db) as server, server.client() as client:
         create(client)
         for _ in range(65):

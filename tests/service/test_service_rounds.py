@@ -11,7 +11,8 @@ import pytest
 
 import bridle
 from bridle import database
-from bridle.core import InputError
+from bridle.core import ChangeLimit, InputError, Observation
+from bridle.durable.journal import open_journal
 from bridle.service import commands
 from bridle.service.bodies import BatchBody, reader
 from bridle.service.hosted import Hosted
@@ -126,10 +127,10 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
     """The same bytes in the journal, the same decisions and the same sentences as rounds that are observed one by one in Python."""
     store = database.open_store(f"sqlite:///{tmp_path / 'twins.db'}")
     policy = bridle.policy("anytime", bridle.Ball(2))
-    batch, alone = (bridle.Session.core(store, name, policy=policy, engine=engine) for name in ("batch", "alone"))
+    batch, alone = (open_journal(store, name, policy, options={"engine": engine}) for name in ("batch", "alone"))
     if offset:
         for core in (batch, alone):
-            store.append(core.lease, core.change_limit(0, offset=offset).rows)
+            store.append(core.lease, core.apply(ChangeLimit(0, offset)).rows)
     plain = [{"kind": "observe", **record} for record in records(70, k=2)]
     told = [each for i, record in enumerate(plain) for each in (record, record | ODD[i // 8 % len(ODD)])[: 2 if i % 8 == 3 else 1]]
     read = reader(BatchBody)(json.dumps({"events": told}).encode())
@@ -140,7 +141,7 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
     rows, answers = [], []
     for event in told:
         try:
-            rows += alone.observe(event["f"], event["df"], event["g"], event["dg"]).rows
+            rows += alone.apply(Observation(event["f"], event["df"], event["g"], event["dg"])).rows
         except bridle.InputError as wrong:
             answers.append({"error": str(wrong)})
         else:

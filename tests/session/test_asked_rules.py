@@ -10,6 +10,7 @@ import pytest
 import bridle
 from bridle import policies
 from bridle.policies.entry import Entry
+from helpers.inside import state
 from helpers.scripts import script
 from helpers.sessions import assert_identical, snapshot
 
@@ -49,7 +50,7 @@ def test_functions_are_asked_and_policies_are_fed_what_was_seen():
         w = session.weights
         own = alone.decide()
         x = session.decide(rules=[[0.1, 0.2]])
-        rows = session._boundary.said.terms
+        rows = state(session).slow.said.terms
         np.testing.assert_array_equal(rows[2], [0.1, 0.2])
         np.testing.assert_array_equal(rows[3], own)
         np.testing.assert_array_equal(rows[4], [0.5, -0.5])

@@ -21,6 +21,7 @@ from bridle.session.batch_sums import EACH, length, nothing, read
 from bridle.session.clocks import BATCH_ROUNDS, CONTRADICTION_EVERY, WITNESS_EVERY
 from bridle.session.feasibility import KeptHalfspaces
 from bridle.session.ledger import Ledger
+from helpers.inside import own_ledger, proved, state
 from helpers.save_files import contents, put_together
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
@@ -62,7 +63,7 @@ def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
 
 def agree(one: bridle.Session, two: bridle.Session) -> None:
     """The ledgers of two sessions, as they are and when they have read everything."""
-    for a, b in ((one._settled().ledger, two._settled().ledger), (one._settled().ledger.complete(), two._settled().ledger.complete())):
+    for a, b in ((proved(one).ledger, proved(two).ledger), (proved(one).ledger.complete(), proved(two).ledger.complete())):
         close(a.counted, b.counted)
         assert (a.open, a.k, a.idle, a.patience, a.waiting) == (b.open, b.k, b.idle, b.patience, b.waiting)
         assert a.halfspaces.sources == b.halfspaces.sources
@@ -72,7 +73,7 @@ def agree(one: bridle.Session, two: bridle.Session) -> None:
         if a.conflict is not None:
             assert a.conflict.rounds == b.conflict.rounds
             assert a.conflict.found == b.conflict.found
-    assert one._log.rounds == two._log.rounds
+    assert one.alarms == two.alarms
 
 
 def told(certificate: Any) -> list[Any]:
@@ -193,7 +194,7 @@ def test_compiled_sessions_read_as_python_does(k):
     one, two = pair(6)
     play((one, two), range(1, 260), 6, k)
     agree(one, two)
-    assert two._settled().ledger._reader is not None
+    assert own_ledger(two)._reader is not None
     a, b = one.certificate(), two.certificate()
     assert a.violated == b.violated > 30
     assert a.above == b.above
@@ -220,12 +221,12 @@ def test_bad_numbers_in_the_middle_of_a_batch_change_nothing(k):
     one, two = pair(3)
     play((one, two), range(1, 70), 3, k)
     for session in (one, two):
-        before = [*told(session.certificate()), session._settled().ledger.open, session._settled().ledger.rows.copy().tobytes()]
+        before = [*told(session.certificate()), proved(session).ledger.open, proved(session).ledger.rows.copy().tobytes()]
         good = observed(70, 3, k, session.decide())
         for name, value in (("df", np.array([0.0, np.nan, 0.0])), ("f", np.inf), ("g", np.full(k, 1e71)), ("dg", np.full((k, 3), -np.inf))):
             with pytest.raises(bridle.InputError, match=f"^{name} "):
                 session.observe(**{**good, name: value})
-        assert [*told(session.certificate()), session._settled().ledger.open, session._settled().ledger.rows.copy().tobytes()] == before
+        assert [*told(session.certificate()), proved(session).ledger.open, proved(session).ledger.rows.copy().tobytes()] == before
     play((one, two), range(70, 100), 3, k)
     agree(one, two)
 
@@ -239,8 +240,8 @@ def test_asking_changes_nothing(name):
         play((quiet, asked), range(t, t + 1), 3, 1 + t % 2 if t > 100 else 1)
         asked.certificate(), asked.report(), asked.bound(), asked.balances
     assert told(quiet.certificate()) == told(asked.certificate())
-    assert quiet._settled().ledger.halfspaces.sources == asked._settled().ledger.halfspaces.sources
-    assert session._settled().ledger.idle == asked._settled().ledger.idle
+    assert proved(quiet).ledger.halfspaces.sources == proved(asked).ledger.halfspaces.sources
+    assert proved(session).ledger.idle == proved(asked).ledger.idle
 
 
 # --- contradictions, and when they are told ---------------------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_a_contradiction_is_told_as_soon_where_every_round_ends_a_batch():
     play((one, two), range(1, CONTRADICTION_EVERY + 1), 3, 1, level=0.9)
     play((one, two), range(CONTRADICTION_EVERY + 1, 2 * CONTRADICTION_EVERY), 3, lambda t: 3 + t % 4, level=-0.9)
     agree(one, two)
-    assert CONTRADICTION_EVERY < one._log.rounds["InfeasibleWarning"] <= CONTRADICTION_EVERY + 2 * WITNESS_EVERY
+    assert CONTRADICTION_EVERY < one.alarms["InfeasibleWarning"] <= CONTRADICTION_EVERY + 2 * WITNESS_EVERY
 
 
 @pytest.mark.usefixtures("plain")
@@ -311,7 +312,7 @@ def test_rounds_that_wait_do_not_delay_alarms():
             session.observe(f=0.0, df=np.zeros(2), g=-1.0, dg=np.array([0.0, 1.0]), ticket=session.ask())
             first = session.ask()
             session.observe(f=0.1, df=np.array([0.1, 0.0]), g=-0.5, dg=np.array([0.0, 1.0]), ticket=first)
-            assert session._settled().ledger.open == 2 * t
+            assert proved(session).ledger.open == 2 * t
         assert session.rounds == 14
         told_at = [session.rounds for t in range(1, 80) if bridle.InfeasibleWarning in opposed(session, t, 1)]
         assert told_at == [CONTRADICTION_EVERY]
@@ -366,7 +367,7 @@ def test_a_search_that_gave_up_is_taken_up_again(saved, monkeypatch, tmp_path):
     agree(*sessions)
     for session in sessions:
         assert session.certificate().conflict.found == 2 * CONTRADICTION_EVERY
-        assert session._log.rounds["InfeasibleWarning"] == 2 * CONTRADICTION_EVERY
+        assert session.alarms["InfeasibleWarning"] == 2 * CONTRADICTION_EVERY
 
 
 @pytest.mark.usefixtures("plain")
@@ -383,7 +384,7 @@ def test_a_warning_that_is_made_an_error_counts_no_round_twice(k):
                 except bridle.BridleWarning:
                     errors += 1
             assert session.rounds == t
-            assert session._settled().ledger.complete().counted.sums.rounds == t
+            assert proved(session).ledger.complete().counted.sums.rounds == t
         assert errors >= 1
         assert session.certificate().conflict is not None
 
@@ -400,11 +401,11 @@ def test_a_batch_whose_reading_is_broken_off_is_not_read_twice(k, monkeypatch):
             patch.setattr(KeptHalfspaces, "extend", stop)
             with pytest.raises(KeyboardInterrupt):
                 play((session,), range(CONTRADICTION_EVERY, 3 * CONTRADICTION_EVERY), 3, k)
-        rounds = session._settled().ledger.complete().counted.sums.rounds
-        assert rounds == session._settled().pending.begun
+        rounds = proved(session).ledger.complete().counted.sums.rounds
+        assert rounds == state(session).now.begun
         play((session,), range(200, 250), 3, k)
         assert session.certificate().regret is not None or session.certificate().conflict is not None
-        assert session._settled().ledger.complete().counted.sums.rounds == rounds + 50
+        assert proved(session).ledger.complete().counted.sums.rounds == rounds + 50
 
 
 @pytest.mark.usefixtures("plain")
@@ -437,9 +438,9 @@ def test_saved_in_the_middle_of_a_batch_it_goes_on_bit_for_bit(name, k, at, tmp_
     half.save(tmp_path / "a.npz")
     loaded = bridle.Session.load(tmp_path / "a.npz")
     assert told(loaded.certificate()) == told(half.certificate())
-    assert (loaded._settled().ledger.open, loaded._settled().ledger.waiting) == (
-        half._settled().ledger.open,
-        half._settled().ledger.waiting,
+    assert (proved(loaded).ledger.open, proved(loaded).ledger.waiting) == (
+        proved(half).ledger.open,
+        proved(half).ledger.waiting,
     )
     play((loaded,), range(at, 150), 3, k)
     assert told(loaded.certificate()) == told(whole.certificate())
@@ -458,8 +459,8 @@ def test_saved_in_the_middle_of_a_batch_that_python_ends_it_goes_on_bit_for_bit(
         for session in (whole, loaded := bridle.Session.load(tmp_path / "a.npz")):
             for t in range(at, 70):
                 session.observe(**observed(t, 3, k, session.decide()), modulus=0.1)
-        assert [*map(np.ndarray.tobytes, map(np.asarray, records.leaves(whole._settled().ledger.counted).values()))] == [
-            *map(np.ndarray.tobytes, map(np.asarray, records.leaves(loaded._settled().ledger.counted).values()))
+        assert [*map(np.ndarray.tobytes, map(np.asarray, records.leaves(proved(whole).ledger.counted).values()))] == [
+            *map(np.ndarray.tobytes, map(np.asarray, records.leaves(proved(loaded).ledger.counted).values()))
         ]
         assert told(loaded.certificate()) == told(whole.certificate())
 
@@ -468,7 +469,7 @@ def test_saved_in_the_middle_of_a_batch_that_python_ends_it_goes_on_bit_for_bit(
 def test_a_file_whose_open_batch_is_damaged_is_refused(name, tmp_path):
     session = pair(3)[0]
     play((session,), range(1, 48), 3, 1)
-    while not (session._settled().ledger.open and session._settled().ledger.parked):
+    while not (proved(session).ledger.open and proved(session).ledger.parked):
         play((session,), range(session.rounds + 1, session.rounds + 2), 3, 1)
     session.save(tmp_path / "a.npz")
     header, arrays = contents(tmp_path / "a.npz")

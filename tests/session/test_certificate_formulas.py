@@ -24,6 +24,7 @@ from bridle.session.certificate import (
 )
 from bridle.session.feasibility import centered, depth, lower, nearest_on
 from bridle.session.ledger import Ledger
+from helpers.inside import proved
 
 EPS = 2.0**-52
 NO_CURVE = CurvedSums(0.0, np.zeros(2), 0.0)
@@ -445,12 +446,12 @@ def test_charge_and_gain_of_rounds_that_wait():
         session.observe(f=0.0, df=[2.0, 0.0], g=-1.0, dg=[0.0, 1.0])
     first, second, third = session.ask(), session.ask(), session.ask()
     session.observe(f=0.0, df=[0.0, 3.0], ticket=first)
-    parts = session._settled().complete()
+    parts = proved(session).complete()
     c = parts.ledger.counted.sums.c
     assert c < -1.0
     assert parts.gain(parts.ledger) == near(sqrt(36.0 + 9.0) - c, abs=1e-6)
     assert parts.charge() == (0.0, 0.0, True)
     session.forget(second)
     session.forget(third)
-    charge = session._settled().complete().charge()
+    charge = proved(session).complete().charge()
     assert (charge.regret, charge.ccv, charge.declared) == (near(2 * 3.0 * 2.0), near(2 * 3.0 * 2.0), False)  # the cost's G was only seen

@@ -17,6 +17,7 @@ from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.session import clocks, feasibility, proof_search
 from bridle.session.certificate import regret_bound, regret_of_any
 from bridle.session.ledger import Ledger
+from helpers.inside import proved
 from helpers.instances import constraint_at, cost_at, instances, make_domain, moves
 from helpers.save_files import contents, put_together
 
@@ -67,7 +68,7 @@ def test_the_certified_regret_is_never_below_that_of_a_feasible_action(instance,
     seen = play(session, domain, feasible, G, rng, rounds, k)
     found = session.certificate()
     assert found.conflict is None
-    assert session._settled().complete().absurd() is None
+    assert proved(session).complete().absurd() is None
     for truth in regrets(seen, feasible, domain, rng):
         assert found.regret >= truth
         assert found.regret_any >= truth
@@ -220,8 +221,8 @@ def test_many_dimensions_need_little_room_and_no_programs(monkeypatch):
         x = session.decide()
         a = np.eye(1, dim, session.rounds % 30)[0]
         session.observe(float(x[0]), a, float(a @ x) + 0.01, a)
-    assert session._settled().ledger.halfspaces.normals.nbytes <= 3_200_000
-    assert len(session._settled().ledger.halfspaces.sources) == session._settled().ledger.halfspaces.room == 20
+    assert proved(session).ledger.halfspaces.normals.nbytes <= 3_200_000
+    assert len(proved(session).ledger.halfspaces.sources) == proved(session).ledger.halfspaces.room == 20
     found = session.certificate()
     assert found.regret <= found.regret_any
     assert found.conflict is None
@@ -341,7 +342,7 @@ def test_a_planted_contradiction_is_proved_within_a_hundred_rounds(kind, name, w
             lines[t] = line
             c = rng.standard_normal(d) / 2.0
             session.observe(float(c @ x), c, float(line.value(x)), line.a)
-            ledger = session._settled().ledger
+            ledger = proved(session).ledger
             if ledger.conflict is not None and not ledger.busy:  # and made as small as it gets
                 break
             assert t <= planted + 100
@@ -480,7 +481,7 @@ def test_certificates_are_saved_and_go_on_bit_for_bit(contradictory, tmp_path):
         assert all(b[name].tobytes() == c[name].tobytes() for name in b.files)
 
 
-@pytest.mark.parametrize("name", ["ledger.0.c", "ledger.cuts.normals", "desk.numbers", "desk.copies", "desk.shared"])
+@pytest.mark.parametrize("name", ["ledger.0.c", "ledger.cuts.normals", "late.numbers", "late.copies", "late.shared"])
 def test_a_file_whose_new_parts_are_damaged_is_refused(name, tmp_path):
     session = bridle.Session(make("anytime", bridle.Ball(2), 1.0, 100))
     session.observe(0.1, [1.0, 0.0], 0.1, [0.0, 1.0])

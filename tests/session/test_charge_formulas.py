@@ -12,9 +12,12 @@ import pytest
 import bridle
 from bridle.core import Bound, Feedback
 from bridle.policies.levels import Tally
-from bridle.session.actions import LEANS, SessionActions, _more, _sum
+from bridle.session.actions import scales
 from bridle.session.certificate import UNMOVED, Moved, padded
+from bridle.session.proof import LEANS, Proof, _more, added
 from bridle.session.rates import NO_SAFE_ACTION, RateLimit, rates_of
+from bridle.session.state import Memory
+from helpers.inside import proved, with_totals
 
 
 def seen(f: float, *g: float) -> Feedback:
@@ -56,59 +59,53 @@ def test_constraints_that_are_not_there_count_zero():
     assert padded(np.array([1.0, 2.0]), 1).tolist() == [1.0, 2.0]
     same = np.array([1.0])
     assert padded(same, 1) is same
-    assert _sum(np.array([1.0]), np.array([2.0, 3.0])).tolist() == [3.0, 3.0]
-    assert _sum(np.array([1.0, 5.0, 7.0]), np.array([2.0])).tolist() == [3.0, 5.0, 7.0]
+    assert added(np.array([1.0]), np.array([2.0, 3.0])).tolist() == [3.0, 3.0]
+    assert added(np.array([1.0, 5.0, 7.0]), np.array([2.0])).tolist() == [3.0, 5.0, 7.0]
     assert (_more(None, 2.0), _more(np.float64(1.5), 2.0)) == (None, 3.5)
 
 
 CHARGE = Moved(2, 3.0, np.array([-1.0, 0.5]), np.array([0.25, -1.0]), -1, np.array([2.0, -1.0]))
 
 
-def session_with(charge: Moved, **more: Any) -> Any:
-    """What the methods of a session ask of it."""
-    own = {"_leans_on_curvature": False, "_parts_mixed": tuple} | more
-    return SimpleNamespace(_charge=lambda: charge, _bound_as_played=lambda bound: bound, **own)
+def charged_with(charge: Moved, hard: tuple[float, ...] = (0.0,), modulus: float | None = None) -> Proof:
+    """What is proved where so much is charged, of a policy that was told of curvature or not."""
+    proof = proved(bridle.Session(bridle.policy("anytime", bridle.Box(-1.0, 1.0, dim=2), modulus=modulus)))
+    return with_totals(Proof(proof.plan, proof.state.with_slow(memory=Memory(charge)), proof.ledger), hard, hard)
 
 
 def test_a_theorem_is_charged_with_the_worst_constraint():
     bound = Bound(1.0, 2.0, soft=4.0, squared=5.0, why="so")
-    assert SessionActions._bound_as_played(session_with(CHARGE), bound) == Bound(4.0, 2.5, soft=4.25, squared=None, why="so")
+    assert charged_with(CHARGE).bound_as_played(bound) == Bound(4.0, 2.5, soft=4.25, squared=None, why="so")
     less = CHARGE._replace(hard=np.array([-1.0]), signed=np.array([-2.0]), cost=-0.5)  # a violation that was spared is no part of a theorem
-    assert SessionActions._bound_as_played(session_with(less), bound) == Bound(0.5, 2.0, soft=4.0, squared=None, why="so")
-    assert SessionActions._bound_as_played(session_with(less), Bound()) == Bound()
-    assert SessionActions._bound_as_played(session_with(UNMOVED), bound) is bound
-    assert SessionActions._bound_as_played(session_with(CHARGE, _leans_on_curvature=True), bound) == Bound(why=LEANS)
+    assert charged_with(less).bound_as_played(bound) == Bound(0.5, 2.0, soft=4.0, squared=None, why="so")
+    assert charged_with(less).bound_as_played(Bound()) == Bound()
+    assert charged_with(UNMOVED).bound_as_played(bound) is bound
+    assert charged_with(CHARGE, modulus=1.0).bound_as_played(bound) == Bound(why=LEANS)
 
 
 def test_a_certificate_is_charged_figure_by_figure():
     session = bridle.Session(bridle.policy("anytime", bridle.Box(-1.0, 1.0, dim=2)), levels=[0.1, 0.2])
     session.observe(f=1.0, df=[1.0, 0.0], g=0.5, dg=[0.0, 1.0])
     proof = replace(session.certificate(), regret_algorithm=7.0, balance=np.array([0.5, 1.0]))
-    now: Any = SimpleNamespace(played=SimpleNamespace(totals=SimpleNamespace(hard=np.array([0.5, 0.25]))))
-    where = {"_boundary": SimpleNamespace(through=None, known=True)}
-    found = SessionActions._as_played(session_with(CHARGE, **where), proof, now)
+    hard = (0.5, 0.25)
+    found = charged_with(CHARGE, hard)._as_played(proof)
     assert (found.cost, found.ccv, found.violated, found.above) == (proof.cost + 3.0, 0.75, 0, ((0.1, 3), (0.2, 0)))
     for name in ("regret", "regret_any", "regret_algorithm"):
         assert getattr(found, name) == pytest.approx(getattr(proof, name) + 3.0)
-    assert (found.balance.tolist(), found.moved, found.bound) == ([0.75, 0.0], CHARGE, proof.bound)
-    none = SessionActions._as_played(session_with(CHARGE, **where), replace(proof, balance=None, regret=None), now)
-    assert (none.balance, none.regret) == (None, None)
-    curved = SessionActions._as_played(session_with(CHARGE, _leans_on_curvature=True, **where), proof, now)
-    assert (curved.regret_algorithm, curved.regret) == (None, found.regret)
-    unmoved = SessionActions._as_played(session_with(UNMOVED, **where), proof, now)
-    assert (unmoved.known, unmoved.moved, unmoved.cost, unmoved.regret, unmoved.bound) == (
-        True,
-        None,
-        proof.cost,
-        proof.regret,
-        proof.bound,
+    assert (found.balance.tolist(), found.moved, found.bound) == (
+        [0.75, 0.0],
+        CHARGE,
+        charged_with(CHARGE, hard).bound_as_played(proof.bound),
     )
-    assert SessionActions._as_played(session_with(CHARGE, _boundary=None), proof, now) is proof
+    none = charged_with(CHARGE, hard)._as_played(replace(proof, balance=None, regret=None))
+    assert (none.balance, none.regret) == (None, None)
+    curved = charged_with(CHARGE, hard, modulus=1.0)._as_played(proof)
+    assert (curved.regret_algorithm, curved.regret) == (None, found.regret)
+    assert charged_with(UNMOVED, hard)._as_played(proof) is proof
 
 
 def test_rounding_is_a_thousandth_of_the_tolerance_beside_values_and_slopes():
-    ledger = SimpleNamespace(levels=(0.5, 1.0), domain=SimpleNamespace(tolerance=0.01))
-    session: Any = SimpleNamespace(_parts=SimpleNamespace(ledger=ledger))
+    ledger: Any = SimpleNamespace(levels=(0.5, 1.0), domain=SimpleNamespace(tolerance=0.01))
     seen = Feedback(np.array([-2.0, 1.0]), 0.0, np.zeros(2), np.array([-7.0, 1.0]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     for change, scale in (
         ({}, 10.0),  # a slope of 5 at a distance of 2
@@ -116,9 +113,9 @@ def test_rounding_is_a_thousandth_of_the_tolerance_beside_values_and_slopes():
         ({"x": np.array([0.5, 0.0])}, 7.0),  # a distance of 1 at least
         ({"x": np.array([0.5, 0.0]), "g": np.zeros(2)}, 5.0),
     ):
-        levels, floor = SessionActions._scales(session, seen._replace(**change))
+        levels, floor = scales(ledger, seen._replace(**change))
         assert (levels.tolist(), floor) == ([0.5, 1.0], pytest.approx(1e-3 * 0.01 * scale, rel=1e-12))
-    levels, floor = SessionActions._scales(SimpleNamespace(_parts=SimpleNamespace(ledger=None)), seen)  # type: ignore[arg-type]
+    levels, floor = scales(None, seen)
     assert (len(levels), floor) == (0, 0.0)
 
 

@@ -23,6 +23,7 @@ from bridle import ops, policies, records
 from bridle.core import Unavailable
 from bridle.session.compiled_round import CompiledRound
 from helpers.compiled_games import compilable_game
+from helpers.inside import proved, state
 from helpers.sessions import BAD_NUMBERS, GOOD_RECORD, STRANGE_NUMBERS, assert_identical, make_policy, play_random_stream, snapshot
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")  # random streams are not feasible for long
@@ -124,10 +125,10 @@ def test_compiled_sessions_and_their_certificates_agree(name, k, steps):
         assert getattr(a, field) == getattr(b, field), field
     for field in ("cost", "ccv", "regret", "regret_any", "regret_algorithm", "squared"):
         np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=1e-6, atol=1e-9, err_msg=field)
-    for left, right in zip(one._settled().ledger.halfspaces.lines, two._settled().ledger.halfspaces.lines, strict=True):
+    for left, right in zip(proved(one).ledger.halfspaces.lines, proved(two).ledger.halfspaces.lines, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-9)
-    assert one._settled().ledger.halfspaces.sources == two._settled().ledger.halfspaces.sources
-    assert (one._settled().ledger.idle, one._settled().ledger.patience) == (two._settled().ledger.idle, two._settled().ledger.patience)
+    assert proved(one).ledger.halfspaces.sources == proved(two).ledger.halfspaces.sources
+    assert (proved(one).ledger.idle, proved(one).ledger.patience) == (proved(two).ledger.idle, proved(two).ledger.patience)
 
 
 @pytest.mark.usefixtures("plain")
@@ -263,7 +264,7 @@ def act(session: bridle.Session, action: str, t: int, folder: Path) -> bridle.Se
     rng = np.random.default_rng(t)
     df, A = rng.standard_normal(3), rng.standard_normal((2, 3))
     g, f = 0.3 * rng.standard_normal(2), float(rng.standard_normal())
-    waiting = next(iter(session._settled().pending.waiting), None) if action in ("late", "forget") else None
+    waiting = next(iter(state(session).slow.late.waiting), None) if action in ("late", "forget") else None
     if action == "save":
         session.save(folder / f"{session.engine}.npz")
         return bridle.Session.load(folder / f"{session.engine}.npz")
@@ -303,13 +304,11 @@ def test_any_order_of_calls_gives_the_same(tmp_path_factory, actions, name):
         sessions = [act(session, action, t, folder) for session in sessions]
     alike(*sessions, 1e-9)
     assert sessions[0].pending == sessions[1].pending
-    assert sessions[0]._settled().pending.begun == sessions[1]._settled().pending.begun
-    assert [copy.updates for copy in sessions[0]._settled().pending.copies] == [
-        copy.updates for copy in sessions[1]._settled().pending.copies
-    ]
+    assert state(sessions[0]).now.begun == state(sessions[1]).now.begun
+    assert [copy.updates for copy in state(sessions[0]).copies] == [copy.updates for copy in state(sessions[1]).copies]
     for left, right in (
-        [session._settled().ledger for session in sessions],
-        [session._settled().ledger.complete() for session in sessions],
+        [proved(session).ledger for session in sessions],
+        [proved(session).ledger.complete() for session in sessions],
     ):
         for (name, a), b in zip(records.leaves(left.counted).items(), records.leaves(right.counted).values(), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=name)
@@ -437,7 +436,7 @@ def calls_a_round(session: bridle.Session, rounds: int = 256) -> float:
 
 @pytest.mark.parametrize(
     ("engine", "certify", "most"),
-    [("compiled", False, 15), ("compiled", True, 18), ("python", False, 180), ("python", True, 200)],
+    [("compiled", False, 16), ("compiled", True, 21), ("python", False, 180), ("python", True, 200)],
 )
 def test_a_round_calls_few_functions(engine, certify, most):
     policy = bridle.policy("sinha2024", bridle.Ball(30), horizon=10_000, lipschitz=1.0)

@@ -10,8 +10,9 @@ import pytest
 
 import bridle
 from bridle.core import Curvature, Feedback
-from bridle.session.late_feedback import AS_TOLD, UnlikeTold
+from bridle.session.state import AS_TOLD, UnlikeTold
 from helpers.curved_sessions import POLICIES, STYLES, game, policy_for
+from helpers.inside import state
 
 LINE = bridle.Box([-1.0], [1.0])
 
@@ -159,7 +160,7 @@ def test_rounds_that_wait_say_what_they_lack(tmp_path):
     for each in (session, again):
         for ticket, about in ((third, {"modulus": 0.5}), (fourth, {})):
             each.observe(f=1.0, df=[1.0, 0.0], g=-0.1, dg=[1.0, 0.0], ticket=ticket, **about)
-        copies = [copy.costs for copy in each._settled().pending.copies]
+        copies = [copy.costs for copy in state(each).copies]
         assert copies == [
             UnlikeTold(blank=1.0, struck=1.0, lacking=-1.0, short=1.0, share=1.0),
             UnlikeTold(lacking=0.0, short=1.0, share=1.0),
@@ -197,7 +198,7 @@ def test_compiled_sessions_know_what_their_costs_were(label):
     plain, fast = sessions
     assert fast.decide() == pytest.approx(plain.decide(), rel=1e-9, abs=1e-12)
     assert fast.bound()[:2] == pytest.approx(plain.bound()[:2], rel=1e-9)
-    assert fast._settled().pending.copies[0].costs == plain._settled().pending.copies[0].costs
+    assert state(fast).copies[0].costs == state(plain).copies[0].costs
 
 
 def test_a_strong_learner_of_ones_own_says_that_moduli_varied():
@@ -218,7 +219,7 @@ def test_a_cost_before_the_first_slope_is_not_counted_twice():
             session.observe(f=0.0, df=[0.0])
         for _ in range(200):
             session.observe(f=float(session.decide()[0]), df=[1.0], modulus=0.0)
-    known = session._settled().pending.copies[0].costs.curvature(400)
+    known = state(session).copies[0].costs.curvature(400)
     H = session.state.H
     assert (known.moduli, H) == (200.0, 1.0)
     V = session.state.V

@@ -15,6 +15,7 @@ from bridle.core import Feedback
 from bridle.session.batch_sums import CurvedSums
 from bridle.session.certificate import curved_tangent, regret_bound, regret_of_any
 from bridle.session.ledger import Ledger
+from helpers.inside import proved
 from helpers.instances import instances
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
@@ -165,7 +166,7 @@ def test_a_round_without_a_cost_has_no_curvature():
     session.observe(g=-1.0, dg=[1.0], modulus=1.0)
     assert session.certificate().regret == pytest.approx(0.0, abs=1e-12)
     session.observe(f=0.0, df=[0.0], g=-1.0, dg=[1.0], modulus=1.0)  # a cost at its least value: (x - 1)^2 / 2
-    assert session._settled().ledger.complete().curved.modulus == 1.0
+    assert proved(session).ledger.complete().curved.modulus == 1.0
 
 
 @pytest.mark.parametrize("mu", [1e70, 1e-300])
@@ -173,7 +174,7 @@ def test_moduli_that_nobody_can_add_up_leave_the_plain_bound(mu):
     session = bridle.Session(bridle.policy("adagrad", bridle.Ball(2, radius=1e140 if mu > 1.0 else 1.0)))
     for _ in range(3):
         session.observe(f=1.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0], modulus=mu)
-    ledger = session._settled().ledger.complete()
+    ledger = proved(session).ledger.complete()
     plain = regret_of_any(ledger.domain, ledger.counted.sums, CurvedSums(0.0, np.zeros(2), 0.0))
     assert session.certificate().regret_any <= plain
     assert np.isfinite(session.certificate().regret)
@@ -197,7 +198,7 @@ def test_the_modulus_of_late_feedback_counts_at_its_own_decision():
     first = session.ask()
     session.observe(f=0.0, df=[1.0, 0.0])
     session.observe(f=0.0, df=[0.0, 1.0], g=-1.0, dg=[0.0, 1.0], modulus=2.0, ticket=first)
-    curved = session._settled().ledger.complete().curved
+    curved = proved(session).ledger.complete().curved
     assert curved.modulus == 2.0
     np.testing.assert_allclose(curved.pull, 2.0 * first.x)
 
@@ -212,7 +213,7 @@ def test_compiled_rounds_have_none_and_lose_none(monkeypatch):
             x = session.decide()
             more = {"modulus": mu} if t % 5 == 0 or 60 < t < 90 else {}
             session.observe(f=float(df @ x), df=df, g=float(a @ x) - 1.0, dg=a, **more)
-    for a, b in zip(*(records.leaves(each._settled().ledger.complete().curved).values() for each in (one, two)), strict=True):
+    for a, b in zip(*(records.leaves(proved(each).ledger.complete().curved).values() for each in (one, two)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     assert one.certificate().regret == pytest.approx(two.certificate().regret, rel=1e-9)
 

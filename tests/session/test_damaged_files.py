@@ -161,7 +161,7 @@ def test_a_forged_decision_outside_the_domain_is_refused(x, tmp_path):
     header, arrays = contents(path)
     places = [name for name in arrays if name.startswith("state.") and arrays[name].tobytes() == session.decide().tobytes()]
     assert places
-    forged = [(name, np.array(x)) for name in places] + [("desk.waiting", np.array([[1.0, 0.0, *x]]))]
+    forged = [(name, np.array(x)) for name in places] + [("late.waiting", np.array([[1.0, 0.0, *x]]))]
     for name, value in forged:
         put_together(path, header, {**arrays, name: value})
         with pytest.raises(bridle.InputError, match=r"a decision must lie in the domain|must hold numbers"):
@@ -181,7 +181,7 @@ def test_foreign_members_and_deep_headers_are_one_error(tmp_path):
         bridle.Session.load(path)
     for depth in (500, 5_000, 100_000):
         for inside in ("[" * depth + "]" * depth, '{"record": "BoxSet", "parts": {"low": ' * depth + "1" + "}}" * depth):
-            text = f'{{"library": "bridle", "schema": 4, "digest": "", "policy": "anytime", "domain": {inside}, "parameters": {{}}}}'
+            text = f'{{"library": "bridle", "schema": 5, "digest": "", "policy": "anytime", "domain": {inside}, "parameters": {{}}}}'
             np.savez(
                 path, header=np.array(text), start=np.zeros(2), **{f"totals.{key}": np.zeros(()) for key in ("rounds", "cost", "hard")}
             )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session import events
+from bridle.core import Prior
+from bridle.durable import commands
 from helpers.durable_runs import crash, url_of
 
 
@@ -87,12 +88,12 @@ def test_a_journal_has_every_hint(tmp_path):
 
 def test_a_hint_is_written_as_it_was_given():
     hint = {"df": np.array([1.0, -2.0]), "g": np.array([0.5]), "dg": np.array([[3.0, 4.0]]), "x": np.array([0.1, 0.2])}
-    read = events.said(events.saying({"features": [7.0], "hint": hint}))
-    assert list(read) == ["features", "hint"]
+    read = commands.said(commands.saying(Prior(features=[7.0], hint=hint)))._asdict()
+    assert (read["rules"], read["known"], read["features"].tolist()) == (None, None, [7.0])
     assert list(read["hint"]) == ["df", "g", "dg", "x"]
     for name, values in hint.items():
         np.testing.assert_array_equal(read["hint"][name], values)
-    assert events.said(events.saying({"hint": [1.0, 2.0]}))["hint"]["df"].tolist() == [1.0, 2.0]
+    assert commands.said(commands.saying(Prior(hint=[1.0, 2.0]))).hint["df"].tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from bridle.core import DoesNotApply, Feedback
 from bridle.session import clocks
 from bridle.session.ledger import Ledger
 from helpers.extent import WHOLE
+from helpers.inside import proved
 from helpers.instances import make_domain
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
@@ -29,7 +30,7 @@ def told(certificate: Any) -> list[Any]:
 
 def sound(session: bridle.Session, lengths: float, curvature: float = 0.0) -> Any:
     """The certificate, if nothing in it is impossible; `lengths` is the sum of |grad f|, `curvature` that of the moduli."""
-    found, D = session.certificate(), session._parts.domain.diameter()
+    found, D = session.certificate(), session.plan.domain.diameter()
     rounding = 1e-9 * D * lengths + 1e-9 * abs(found.ccv)
     numbers = (found.regret, found.regret_any, found.regret_algorithm, found.squared, found.squared_bound, *found.bound[:3])
     assert not any(isinstance(number, float) and isnan(number) for number in numbers)
@@ -88,7 +89,7 @@ def test_many_dimensions_between_looks(dim, k, rounds):
             first = t
     assert first is not None
     assert first < clocks.CONTRADICTION_EVERY  # before the session itself has looked
-    assert session._settled().ledger.conflict.found <= 2 * clocks.CONTRADICTION_EVERY
+    assert proved(session).ledger.conflict.found <= 2 * clocks.CONTRADICTION_EVERY
 
 
 SHAPES = ("ball", "box", "simplex", "l1", "cut-box", "product")
@@ -190,10 +191,10 @@ def test_asking_changes_nothing_and_the_next_look_finds_it_by_itself():
         asked.report(), asked.bound()
         if found.conflict is not None and first is None:
             first = t
-            assert asked._settled().ledger.conflict is None  # it is the certificate's own
-            assert asked._settled().ledger.witness is not None
+            assert proved(asked).ledger.conflict is None  # it is the certificate's own
+            assert proved(asked).ledger.witness is not None
     assert told(quiet.certificate()) == told(asked.certificate())
-    assert first < quiet._log.rounds["InfeasibleWarning"] == quiet.certificate().conflict.found <= first + clocks.ASSUMPTIONS_EVERY
+    assert first < quiet.alarms["InfeasibleWarning"] == quiet.certificate().conflict.found <= first + clocks.ASSUMPTIONS_EVERY
 
 
 # --- the policy's own proof -----------------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def test_an_action_that_moves_may_lose_in_every_round(rounds, more):
     found = session.certificate()
     assert alarms == []
     assert found.squared == pytest.approx(1.25, abs=1e-9)
-    policy, state = session._parts.record, session.state
+    policy, state = session.plan.record, session.state
     assert found.squared_bound == policy.certified_squares(state, 2.0 * rounds, 2.0 * rounds)  # D sum |grad f|
     assert found.squared <= found.squared_bound
     assert found.regret_algorithm is not None
@@ -261,7 +262,7 @@ def test_a_proof_that_the_run_contradicts_is_not_passed_on(regret, squares, stan
     found = session.certificate()
     assert found.squared == pytest.approx(4.0)
     assert (found.regret_algorithm, found.squared_bound) == ((regret, squares) if stands else (None, None))
-    parts = session._settled().complete()
+    parts = proved(session).complete()
     assert (parts.absurd() is None) == stands
     assert found.regret is not None
     if not stands:
@@ -274,7 +275,7 @@ def test_a_theorem_whose_proof_the_run_contradicts_is_void(monkeypatch):
     for _ in range(20):
         session.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0])
     assert session.bound().regret is not None
-    record = type(session._parts.record)
+    record = type(session.plan.record)
     monkeypatch.setattr(record, "certified_regret", lambda *_: -1e6)
     found = session.certificate()
     assert found.regret_algorithm is None
@@ -324,7 +325,7 @@ def test_a_certificate_searches_to_the_end_and_the_session_in_its_own_time(dim):
             each.observe(f=float(x[0]), df=np.eye(dim)[0], g=g, dg=dg)
         found = sound(session, float(t))
         assert (found.conflict is not None) == (t >= 9)
-        own = quiet._settled().ledger.conflict
+        own = proved(quiet).ledger.conflict
         assert own is None or t >= clocks.CONTRADICTION_EVERY
     assert found.conflict.rounds == (5, 9)
     assert found.conflict.found == own.found == clocks.CONTRADICTION_EVERY

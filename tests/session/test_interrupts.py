@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import re
 import signal
 import warnings
 from collections.abc import Callable
@@ -17,7 +16,8 @@ import pytest
 import bridle
 from bridle import records
 from bridle.session.compiled_round import CompiledRound
-from bridle.session.late_feedback import round_of
+from bridle.session.late import round_of
+from helpers.inside import own_ledger, state
 from helpers.interrupts import alarms, interrupted_everywhere
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
@@ -40,16 +40,19 @@ def record(t: int, k: int = 1, d: int = 2) -> dict[str, Any]:
 
 def everything(session: bridle.Session) -> dict[str, Any]:
     """All that a save file holds of a session, bit for bit."""
-    parts, start, rounds, totals, log, *_ = session._image(False)
-    numbers: dict[str, Any] = {"start": start, "rounds": rounds, "log": sorted(log.rounds.items()), "x": session.decide()}
-    numbers |= {f"totals.{name}": leaf for name, leaf in records.leaves(totals).items()}
-    numbers |= {re.sub(r"\d+", "", f"desk.{name}"): value for name, value in parts.pending.arrays().items() if name != "waiting"}
-    numbers["waiting"] = [(round_of(number), each.copy, each.x.tobytes()) for number, each in parts.pending.waiting.items()]
-    for i, each in enumerate(parts.pending.copies):
-        numbers |= {f"copies.{i}.{name}": leaf for name, leaf in records.leaves(each.state).items()}
-    numbers["idle"] = sorted(parts.pending.idle)
-    if parts.ledger is not None:
-        arrays, facts = parts.ledger.saved()
+    stands = state(session)
+    late, ledger = stands.slow.late, stands.ledger()
+    numbers: dict[str, Any] = {"start": stands.slow.start, "rounds": stands.now.rounds, "x": session.decide()}
+    numbers |= {"log": sorted(session.alarms.items()), "idle": late.idle, "lost": late.lost, "begun": stands.now.begun}
+    numbers |= {f"totals.{name}": leaf for name, leaf in records.leaves(stands.now.totals).items()}
+    numbers |= {
+        f"shared.{i}.{name}": leaf for i, each in enumerate(late.shared) for name, leaf in records.leaves(each).items() if name != "number"
+    }
+    numbers["waiting"] = [(round_of(number), each.copy, each.x.tobytes()) for number, each in late.waiting.items()]
+    for i, each in enumerate(stands.copies):
+        numbers |= {f"copies.{i}.{name}": leaf for name, leaf in records.leaves(each).items()}
+    if ledger is not None:
+        arrays, facts = ledger.saved()
         numbers |= {f"ledger.{name}": value for name, value in arrays.items()} | {f"facts.{name}": fact for name, fact in facts.items()}
     return {name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in numbers.items()}
 
@@ -58,9 +61,13 @@ def different(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     return [name for name in sorted(a.keys() | b.keys()) if a.get(name, "-") != b.get(name, "-")]
 
 
-SILENT = 25
+SILENT = 50
 """So many bytecodes of a call, most of them its first, are outside of what it guards: an exception there tells nothing. They are between
 instructions where CPython looks whether a signal has come, so that only a tracer such as the tests' can raise one."""
+
+
+TORN = 10
+"""After so many the session is left taken: they are those that end its `with` statement, where no signal comes either."""
 
 
 def check(
@@ -76,8 +83,12 @@ def check(
     call(twin)
     stands = {False: (rounds, before), True: (twin.rounds, everything(twin))}
     go_on(twin)
-    later, seen, silent = everything(twin), [0, 0], 0
+    later, seen, silent, torn = everything(twin), [0, 0], 0, 0
     for i, (session, raised, step, steps) in enumerate(interrupted_everywhere(make, call, every=every)):
+        if session._lock._is_owned():  # type: ignore[attr-defined]
+            torn += 1
+            session._lock.release()
+            session._owner = 0
         where, found = f"step {step} of {steps}", everything(session)
         if hasattr(raised, "counted"):
             counted = raised.counted
@@ -95,6 +106,7 @@ def check(
             go_on(session)
             assert different(everything(session), later) == [], where
     assert silent <= SILENT
+    assert torn <= TORN
     return seen[0], seen[1]
 
 
@@ -142,9 +154,8 @@ def test_a_round_in_python_is_counted_or_not(t, k, certify, every):
 @pytest.mark.parametrize("every", [1999, pytest.param(61, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("t", "k", "name"), [(32, 1, "anytime"), (64, 1, "anytime"), (8, 3, "anytime"), (51, 1, "sinha2024")])
 def test_a_round_with_a_look_is_counted_or_not(t, k, name, every):
-    missed, counted = check(prepared(played(t - 1, k, name)), observe(t, k), several(t + 1, t + 40, k), every=every)
-    assert missed >= 1
-    assert counted >= 1
+    missed, _ = check(prepared(played(t - 1, k, name)), observe(t, k), several(t + 1, t + 40, k), every=every)
+    assert missed >= 1  # the look belongs to the round
 
 
 @pytest.mark.usefixtures("plain")
@@ -154,7 +165,7 @@ def test_a_round_with_a_look_is_counted_or_not(t, k, name, every):
 )
 def test_a_compiled_round_is_counted_or_not(t, k, name, steps, part):
     make = prepared(played(t - 3, k, name, engine="compiled"), observe(t - 2, k), observe(t - 1, k))
-    assert make()._live is not None
+    assert make()._stepper.at[1] is not None
     missed, counted = check(make, observe(t, k), several(t + 1, t + 40, k), every=max(1, steps // part))
     assert missed >= 1
     assert counted >= 1
@@ -249,7 +260,7 @@ def test_an_alarm_made_an_error_says_that_the_round_was_counted(engine_name):
                     told.append((type(alarm).__name__, *alarm.__notes__))
                     counted = alarm.counted
             assert session.rounds == t
-    assert sorted(name for name, _ in told) == sorted(session._log.rounds)
+    assert sorted(name for name, _ in told) == sorted(session.alarms)
     assert ("HorizonWarning", "(the round was counted: do not give it again)") in told
     assert len(told) > 1
 
@@ -286,18 +297,15 @@ def test_one_exception_that_comes_twice_says_the_truth_each_time():
     assert same.__notes__ == ["(the round was not counted: it can be given again)"]
 
 
-def test_a_look_that_always_fails_stops_nobody_for_long(monkeypatch):
+def test_a_look_that_fails_is_heard_of_and_costs_no_round(monkeypatch):
     def fail(*_: Any) -> None:
         raise KeyError("a mistake in somebody's domain")
 
     session = played(63)
-    monkeypatch.setattr("bridle.session.rounds.search_witness", fail)
+    monkeypatch.setattr("bridle.session.step.search_witness", fail)
     with pytest.raises(KeyError) as caught:
         session.observe(**record(64))
     assert caught.value.counted
-    with pytest.raises(KeyError) as caught:  # it is tried once more, and then given up
-        session.observe(**record(65))
-    assert not caught.value.counted
     for t in range(65, 70):
         session.observe(**record(t))
     assert session.rounds == 69
@@ -330,7 +338,7 @@ def test_a_look_in_the_middle_of_a_batch_is_done_or_not(monkeypatch):
             counted = broken.counted  # type: ignore[attr-defined]
         t += 1
     monkeypatch.undo()
-    ledger, rounds = session._now.kept.ledger, session.rounds
+    ledger, rounds = own_ledger(session), session.rounds
     assert ledger is not None
     assert 0 < ledger.rounds_read < rounds
     for t in range(rounds + 1, rounds + 200):
@@ -339,7 +347,7 @@ def test_a_look_in_the_middle_of_a_batch_is_done_or_not(monkeypatch):
 
 
 class Alarm(BaseException):
-    """What the handler of a signal raises. (Where it is an Exception, a look that it breaks off twice is given up: `_follow_up`.)"""
+    """What the handler of a signal raises. (Where it is an Exception, a look that it breaks off is given up, and the round counts.)"""
 
 
 PATIENCE = 200

@@ -303,4 +303,4 @@ def test_compiled_rounds_keep_what_is_known():
             p = rng.standard_normal(2)
             session.observe(f=float(p @ x), df=p, g=np.array([float(p @ x)]), dg=p[None])
     np.testing.assert_allclose(sessions[0].decide(), sessions[1].decide(), atol=1e-12)
-    assert sessions[1]._compiled is not None
+    assert sessions[1]._stepper.compiled is not None

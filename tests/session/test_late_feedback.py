@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle import records
-from bridle.session.late_feedback import ROUNDS, SHARED, round_of
+from bridle.session.late import ROUNDS, SHARED, round_of
+from helpers.inside import proved, state
 from helpers.instances import constraint_at, cost_at, instances, moves
 from helpers.sessions import assert_identical, snapshot
 
@@ -38,7 +39,7 @@ def saved(session: bridle.Session, folder: Any) -> dict[str, bytes]:
     with np.load(folder / "now.npz") as file:
         arrays = {re.sub(r"(?<=made\.)\d+", lambda found: str(round_of(int(found[0]))), name): file[name] for name in file.files}
     arrays["header"] = np.array(re.sub(r'"(run|digest)": "\w+"', "", str(arrays["header"])))
-    arrays["desk.waiting"][:, 0] %= ROUNDS
+    arrays["late.waiting"][:, 0] %= ROUNDS
     return {name: array.tobytes() for name, array in arrays.items() if "digest" not in name}
 
 
@@ -71,7 +72,7 @@ def test_a_round_that_is_asked_for_and_observed_at_once_is_a_plain_one(late):
         ticket = asked.ask()
         np.testing.assert_array_equal(ticket.x, x)
         asked.observe(float(c @ x), c, float(a @ x), a, ticket=ticket)
-    states = [session._settled().pending.copies[0].state for session in (plain, asked)]
+    states = [state(session).copies[0].state for session in (plain, asked)]
     for p, q in zip(records.leaves(states[0]).values(), records.leaves(states[1]).values(), strict=True):
         assert np.asarray(p).tobytes() == np.asarray(q).tobytes()
     assert (plain.rounds, plain.cost, plain.ccv) == (asked.rounds, asked.cost, asked.ccv)
@@ -91,7 +92,7 @@ def test_late_feedback_is_about_the_decision_of_its_own_ticket():
         np.testing.assert_array_equal(seen[0]["x"], old.x)
         assert (seen[0]["ticket"], seen[0]["round"], seen[0]["f"]) == (1, 11, 0.5)
         # The halfspace that the certificate keeps is the one at the old decision: x_2 <= -1/4.
-        normals, levels = session._settled().ledger.complete().halfspaces.lines
+        normals, levels = proved(session).ledger.complete().halfspaces.lines
         i = int(np.argmax(normals @ [0.0, 1.0]))
         assert levels[i] == pytest.approx(-0.25, abs=1e-9)
 
@@ -160,7 +161,7 @@ def test_a_copy_that_was_forgotten_plays_again():
     session = start()
     for _ in range(50):
         session.forget(session.ask())
-    assert len(session._settled().pending.copies) <= 2
+    assert len(state(session).copies) <= 2
 
 
 def test_the_oldest_makes_way_when_too_many_wait():
@@ -239,7 +240,7 @@ def test_copies_of_anytime_keep_the_sum_of_their_bounds(instance, delay, k, half
     session = bridle.Session(bridle.policy("anytime", domain, halfspace=halfspace))
     seen = delayed(session, domain, feasible, G, rng, T, delay, k)
     found = session.certificate()
-    played = [copy for copy in session._settled().pending.copies if copy.updates]
+    played = [copy for copy in state(session).copies if copy.updates]
     m = len(played)
     assert m <= delay + 1
     assert sum(copy.updates for copy in played) == T
@@ -275,9 +276,9 @@ def test_one_pool_of_adagrad_keeps_the_bound_of_what_it_has_seen(instance, delay
     domain, feasible, G, rng = instance
     session = bridle.Session(bridle.policy("adagrad", domain, delay=0))
     seen = delayed(session, domain, feasible, G, rng, 250, delay, k)
-    assert len(session._settled().pending.copies) == 1
-    for proved in (session.bound().regret, session.certificate().regret_algorithm, session.certificate().regret):
-        assert seen["regret"] <= proved * (1.0 + 1e-9)
+    assert len(state(session).copies) == 1
+    for most in (session.bound().regret, session.certificate().regret_algorithm, session.certificate().regret):
+        assert seen["regret"] <= most * (1.0 + 1e-9)
 
 
 def test_a_pool_is_refused_to_a_policy_that_is_not_made_for_it():
@@ -361,14 +362,14 @@ def test_between_two_asks_the_order_of_arrival_does_not_matter_to_copies(seed, n
                 session.observe(float(c[0, i] @ x), c[0, i], float(a[i] @ x) + b, a[i], ticket=mine[i])
             mine[:] = [ticket for i, ticket in enumerate(mine) if i not in set(chosen.tolist())]
     one, two = sessions
-    for p, q in zip(one._settled().pending.copies, two._settled().pending.copies, strict=True):
+    for p, q in zip(state(one).copies, state(two).copies, strict=True):
         for v, w in zip(records.leaves(p.state).values(), records.leaves(q.state).values(), strict=True):
             assert np.asarray(v).tobytes() == np.asarray(w).tobytes()
     assert (one.rounds, one.pending) == (two.rounds, two.pending)
     assert one.cost == pytest.approx(two.cost, rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(one.violations, two.violations, rtol=1e-12, atol=1e-12)
     assert one.certificate().regret_any == pytest.approx(two.certificate().regret_any, rel=1e-9, abs=1e-6)
-    assert len(one._settled().pending.shared) <= SHARED
+    assert len(state(one).slow.late.shared) <= SHARED
 
 
 def test_decide_between_tickets_is_what_ask_would_give():
@@ -400,9 +401,9 @@ def test_rounds_that_wait_are_saved_and_go_on_bit_for_bit(name, late, tmp_path):
             waiting.append(session.ask().id)
             while len(waiting) > 12:
                 number = waiting.pop(int(rng.integers(len(waiting))))
-                if number not in session._settled().pending.waiting:
+                if number not in state(session).slow.late.waiting:
                     continue
-                x, a, c = session._settled().pending.waiting[number].x, rng.uniform(-0.5, 0.5, 3), rng.uniform(-0.5, 0.5, 3)
+                x, a, c = state(session).slow.late.waiting[number].x, rng.uniform(-0.5, 0.5, 3), rng.uniform(-0.5, 0.5, 3)
                 parts: list[dict[str, Any]] = [{"f": float(c @ x), "df": c}, {"g": [float(a @ x) - 0.02, -1.0], "dg": [a, c]}]
                 if rng.random() < 0.3:
                     session.observe(**parts[0], ticket=number)
@@ -473,8 +474,7 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
     session = start(late="copies")
     ticket = session.ask()
     before = saved(session, tmp_path)
-    pending = session._settled().pending
-    real = pending.record
+    real = session.plan.record
 
     class Broken:
         def __getattr__(self, name: str) -> Any:
@@ -483,10 +483,10 @@ def test_a_policy_that_breaks_down_on_late_feedback_leaves_the_round_waiting(tmp
         def update(self, state: Any, feedback: Any) -> Any:
             return state._replace(Q=float("nan"))
 
-    pending.record = Broken()
+    object.__setattr__(session.plan, "record", Broken())
     with pytest.raises(bridle.InputError, match="cannot be used"):
         session.observe(**COST, **LIMIT, ticket=ticket)
-    pending.record = real
+    object.__setattr__(session.plan, "record", real)
     assert saved(session, tmp_path) == before
     session.observe(**COST, **LIMIT, ticket=ticket)
     assert session.rounds == 1
@@ -537,7 +537,7 @@ def test_a_ticket_with_another_decision_is_refused():
     twin = copy.deepcopy(session)
     for each, f in ((session, 1.0), (twin, -1.0)):
         each.ask()
-        each.observe(f=f, df=[f, 0.5], g=0.1, dg=[0.0, f], ticket=next(iter(each._settled().pending.waiting)))
+        each.observe(f=f, df=[f, 0.5], g=0.1, dg=[0.0, f], ticket=next(iter(state(each).slow.late.waiting)))
     mine, theirs = session.ask(), twin.ask()
     made_up = dataclasses.replace(theirs, id=mine.id, run=mine.run)
     with pytest.raises(bridle.InputError, match="has another decision than the round that waits"):

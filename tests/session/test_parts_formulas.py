@@ -11,7 +11,8 @@ import pytest
 
 import bridle
 from bridle.core import Alarm, Bound
-from bridle.session.parts import SessionParts
+from bridle.session.proof import Proof
+from helpers.inside import proved, told
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
@@ -72,9 +73,9 @@ def session_of(policy: Any, rounds: int = 3, **more: Any) -> bridle.Session:
     return session
 
 
-def parts_of(session: bridle.Session, configured: Any = None) -> SessionParts:
-    parts = session._settled().complete()
-    return parts if configured is None else parts._replace(configured=configured)
+def parts_of(session: bridle.Session, configured: Any = None) -> Proof:
+    parts = proved(session).complete()
+    return parts if configured is None else told(parts, configured)
 
 
 # --- what is assumed --------------------------------------------------------------------------------------------------------------------
@@ -83,13 +84,13 @@ def parts_of(session: bridle.Session, configured: Any = None) -> SessionParts:
 def test_why_constraints_need_not_agree():
     parts = parts_of(session_of(Proving()))
     assert (parts.apart, parts.moving, parts.noisy, parts.parameter("drift")) == ("", False, False, None)
-    for told, words, moving, noisy in (
+    for given, words, moving, noisy in (
         ({"drift": 0.0, "noise": 0.0}, "", False, False),
         ({"drift": 0.5}, "the feasible action may move (drift), and no single one is compared with", True, False),
         ({"noise": 0.5}, "constraint values are noisy, so that no single one proves anything", False, True),
         ({"drift": [0.0, 0.5], "noise": 1.0}, "the feasible action may move (drift), and no single one is compared with", True, True),
     ):
-        told_parts = parts._replace(configured=Theorem(**told))
+        told_parts = told(parts, Theorem(**given))
         assert (told_parts.apart, told_parts.moving, told_parts.noisy) == (words, moving, noisy)
     assert parts._replace(ledger=None).conflict is None
 
@@ -99,8 +100,8 @@ def test_a_proof_of_noisy_values_is_none():
     session.observe(f=0.0, df=[0.0, 0.0], g=9.0, dg=[0.0, 1.0])  # no action is as far away as that
     parts = parts_of(session)
     assert parts.conflict is not None
-    assert parts._replace(configured=Theorem(noise=0.1)).conflict is None
-    assert parts._replace(configured=Theorem(drift=0.1)).conflict is not None
+    assert told(parts, Theorem(noise=0.1)).conflict is None
+    assert told(parts, Theorem(drift=0.1)).conflict is not None
 
 
 def test_which_alarm_ends_a_bound():
@@ -114,7 +115,7 @@ def test_which_alarm_ends_a_bound():
 
 def test_the_longest_gradient_of_what_lipschitz_is_about():
     assert parts_of(session_of(Proving())).longest_gradient == near(3.0)
-    assert parts_of(session_of(Proving()))._replace(configured=Theorem(only_limits=True)).longest_gradient == near(0.5)
+    assert told(parts_of(session_of(Proving())), Theorem(only_limits=True)).longest_gradient == near(0.5)
     assert parts_of(session_of(Proving()))._replace(ledger=None).longest_gradient is None
     steep = bridle.Session(Proving())
     steep.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 7.0])
@@ -129,7 +130,7 @@ def test_what_an_action_can_gain():
     session = session_of(Proving())
     parts = parts_of(session)
     assert parts.gain(parts.ledger) == near(18.0)
-    assert parts._replace(configured=Theorem(drift=1.0)).gain(parts.ledger) == near(36.0)
+    assert told(parts, Theorem(drift=1.0)).gain(parts.ledger) == near(36.0)
     session.observe(f=0.0, df=[0.0, 4.0], ticket=session.ask())
     parts = parts_of(session)
     assert parts.gain(parts.ledger) == near(2.0 * sqrt(9.0**2 + 4.0**2))
@@ -174,7 +175,7 @@ def test_a_lost_round_adds_to_what_squares_can_be():
     session = session_of(Proving(squares=5.0))
     session.forget(session.ask())
     parts = parts_of(session)
-    assert parts.pending.lost == 1
+    assert parts.state.slow.late.lost == 1
     assert parts.squared_bound(parts.ledger) == near(5.0 + 16.0)
 
 
@@ -200,7 +201,7 @@ def test_a_proof_may_be_beside_the_run_by_a_millionth():
     assert "squared distances add up to at most 0.749998, while they are 0.75: no action" in parts.absurd().text
     parts = parts_of(session_of(Proving(squares=nan)))
     assert "squared distances add up to no number at all, while they are 0.75" in parts.absurd().text
-    moving = parts._replace(configured=Theorem(drift=1.0))
+    moving = told(parts, Theorem(drift=1.0))
     assert "or the diameter or the drift given is too small" in moving.absurd().text
     assert parts_of(session_of(Proving(regret=-100.0)))._replace(ledger=None).absurd() is None
 
@@ -215,11 +216,11 @@ def test_what_a_dropped_round_may_add():
     session.forget(session.ask())
     session.forget(session.ask())
     parts = parts_of(session)
-    assert parts.pending.lost == 2
+    assert parts.state.slow.late.lost == 2
     assert parts.charge() == (near(2 * 3.0 * 4.0), near(2 * 0.5 * 4.0), False)
-    for told, expected in ((5.0, (40.0, 40.0, True)), (1.0, (24.0, 8.0, True))):
-        assert parts._replace(configured=Theorem(lipschitz=told)).charge() == near(expected)
-    only = parts._replace(configured=Theorem(lipschitz=5.0, only_limits=True))  # what was declared is about the constraints alone
+    for given, expected in ((5.0, (40.0, 40.0, True)), (1.0, (24.0, 8.0, True))):
+        assert told(parts, Theorem(lipschitz=given)).charge() == near(expected)
+    only = told(parts, Theorem(lipschitz=5.0, only_limits=True))  # what was declared is about the constraints alone
     assert only.charge() == (near(24.0), near(40.0), False)
     assert parts._replace(ledger=None).charge() == (0.0, 0.0, True)
 
@@ -228,24 +229,7 @@ def test_what_a_dropped_round_may_add():
 
 
 def bound_of(session: bridle.Session, theorem: Theorem, constraints: int = 1) -> Bound:
-    return parts_of(session, theorem).bound(totals(session), constraints)
-
-
-def totals(session: bridle.Session) -> Any:
-    """The running totals of a session, as it gives them to `certificate`."""
-    found = {}
-
-    def catch(parts: Any, totals: Any, constraints: int) -> Bound:
-        found["totals"] = totals
-        return Bound()
-
-    before = SessionParts.bound
-    try:
-        SessionParts.bound = catch  # type: ignore[method-assign]
-        session.bound()
-    finally:
-        SessionParts.bound = before  # type: ignore[method-assign]
-    return found["totals"]
+    return told(parts_of(session), theorem, constraints).bound()
 
 
 def test_the_theorem_is_asked_with_what_was_told_and_what_was_seen():
@@ -302,15 +286,15 @@ def test_no_bound_is_below_what_has_happened():
 def test_without_a_ledger_there_is_no_bound_and_nothing_contradicts_it():
     session = session_of(Proving())
     parts = parts_of(session, Theorem(Bound(1.0, 0.1)))._replace(ledger=None)
-    assert parts.bound(totals(session), 1) == Bound(why="no certificates are kept, so the longest gradient is not known")
-    assert parts._contradicted(totals(session), Bound(1.0, 0.1)) is None
+    assert parts.bound() == Bound(why="no certificates are kept, so the longest gradient is not known")
+    assert parts._contradicted(parts.state.now.totals, Bound(1.0, 0.1)) is None
 
 
 def test_the_words_of_a_theorem_that_does_not_apply():
     session = session_of(Proving())
     parts, theorem = parts_of(session), Theorem(Bound(1.0, 9.0))
     assert parts._void() == "the policy is not registered"
-    parts = parts._replace(configured=theorem)
+    parts = told(parts, theorem)
     assert parts._void() == ""
     assert parts._replace(ledger=None)._void() == "no certificates are kept, so the longest gradient is not known"
     broken = parts_of(session_of(Proving(alarm=Alarm("out of order", voids_bound=True))), theorem)
@@ -343,4 +327,4 @@ def test_every_figure_of_a_certificate():
     assert (unpriced.price, unpriced.balance) == (None, None)
     assert found.witness is not None
     assert found.witness[1] <= -0.5 + 1e-6
-    assert parts_of(session)._replace(ledger=None).certificate(4, totals(session), 1, {}) is None
+    assert parts_of(session)._replace(ledger=None).certificate() is None

@@ -198,7 +198,7 @@ def test_compiled_rounds_are_charged_alike():
             y = override(session.decide(), rng)
             session.observe(f=float(p @ y), df=p, g=np.array([float(q @ y) - level]), dg=q[None], played=y)
     one, other = (session.certificate() for session in sessions)
-    assert sessions[1]._compiled is not None
+    assert sessions[1]._stepper.compiled is not None
     assert other.moved.cost == pytest.approx(one.moved.cost)
     assert (other.cost, other.ccv, other.violated) == (pytest.approx(one.cost), pytest.approx(one.ccv), one.violated)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import bridle
 from bridle.policies.levels import most_violations
+from helpers.inside import state
 from helpers.sessions import assert_identical, snapshot
 
 BOX = bridle.Box(0.0, 40.0, dim=2)
@@ -201,7 +202,7 @@ def test_a_state_that_was_fed_is_not_put_back(tmp_path):
     for each in (session, loaded):
         x = each.decide(known=([[1.0, 0.0]], [-0.4]))
         assert x[0] <= -0.4 + 1e-9
-        assert sum(float(copy.state.rounds) for copy in each._now.pending().copies) == 1.0
+        assert sum(float(copy.state.rounds) for copy in state(each).copies) == 1.0
         assert each.rounds == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import bridle
 from bridle import records
 from bridle.core import Bound
 from bridle.session.feasibility import centered, depth
-from bridle.session.parts import SessionParts
+from bridle.session.proof import Proof
 from bridle.session.proof_search import (
     PROGRAMS,
     Reduction,
@@ -26,6 +25,7 @@ from bridle.session.proof_search import (
     restored_reduction,
     restored_search,
 )
+from helpers.inside import proved, with_totals
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
@@ -170,14 +170,14 @@ def test_the_work_of_a_domain_is_that_of_its_dimensions_at_least():
 # --- what is charged, and contradicted --------------------------------------------------------------------------------------------------
 
 
-def parts_of(late: str = "copies", slope: float = 0.5) -> SessionParts:
+def parts_of(late: str = "copies", slope: float = 0.5) -> Proof:
     """A round on the unit disk with a violation of 3/4 and no cost, after one that was dropped."""
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), late=late)
     session.observe(f=0.0, df=[slope, 0.0], g=-0.5, dg=[0.0, 0.25])
     session.forget(session.ask())
     ticket = session.ask()
     session.observe(g=0.75, dg=[0.0, 1.0], ticket=ticket)
-    parts: SessionParts = session._settled().complete()
+    parts: Proof = proved(session).complete()
     return parts
 
 
@@ -187,5 +187,5 @@ def test_short_gradients_are_charged_as_they_are():
 
 def test_a_session_without_a_domain_has_no_theorem():
     parts = parts_of()
-    totals: Any = SimpleNamespace(hard=np.zeros(1), signed=np.zeros(1))
-    assert parts._replace(domain=None).bound(totals, 1) == Bound()
+    nowhere = parts._replace(plan=parts.plan.changed(domain=None))
+    assert with_totals(nowhere, [0.0], [0.0]).bound() == Bound()

@@ -283,7 +283,7 @@ def test_compiled_rounds_of_mixtures_agree_with_python():
     np.testing.assert_allclose(sessions[0].weights, sessions[1].weights, atol=1e-12)
     assert one.cost == pytest.approx(other.cost, abs=1e-12)
     assert one.regret == pytest.approx(other.regret, abs=1e-9)
-    assert sessions[1]._compiled is not None
+    assert sessions[1]._stepper.compiled is not None
     assert sessions[1].rounds == 150
 
 

@@ -24,7 +24,7 @@ def test_a_save_file_of_a_later_version_is_refused(tmp_path):
     path = tmp_path / "run.npz"
     bridle.Session(bridle.policy("anytime", bridle.Ball(2))).save(path)
     edit(path, lambda header, arrays: header.update(schema=savefile.SCHEMA + 1))
-    with pytest.raises(bridle.InputError, match="it has schema 5, and this version of bridle reads schema 4 alone"):
+    with pytest.raises(bridle.InputError, match="it has schema 6, and this version of bridle reads schema 5 alone"):
         bridle.Session.load(path)
 
 

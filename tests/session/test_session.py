@@ -972,7 +972,7 @@ def array(name, value):
 
 
 EDITS = {
-    "schema 2": (into("schema", value=2), "it has schema 2, and this version of bridle reads schema 4 alone"),
+    "schema 2": (into("schema", value=2), "it has schema 2, and this version of bridle reads schema 5 alone"),
     "schema text": (into("schema", value="x"), "it has schema x"),
     "no schema": (without("schema"), "it was not written by this version of bridle"),
     "other library": (into("library", value="horse"), "it was not written by this version of bridle"),

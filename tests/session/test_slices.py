@@ -18,6 +18,7 @@ from bridle import records
 from bridle.domains import polyhedron
 from bridle.session import feasibility, ledger
 from bridle.session.proof_search import LOOK, Reduction, Work, advance, begin, domain_work, program_work, reduce, reducing
+from helpers.inside import own_ledger, proved
 from helpers.save_files import contents, put_together
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
@@ -81,7 +82,7 @@ def play(session: Any, answer: Callable[[int, np.ndarray], Any], rounds: range, 
 
 
 def conflict_of(session: Any) -> Any:
-    return session._settled().ledger.conflict
+    return proved(session).ledger.conflict
 
 
 def flat(certificate: Any) -> list[Any]:
@@ -134,7 +135,7 @@ def test_many_programs_wait_for_later_rounds():
             total, most = total + len(meter.programs), max(most, len(meter.programs))
             meter.programs.clear()
     assert conflict_of(session) is not None
-    assert not session._settled().ledger.busy
+    assert not proved(session).ledger.busy
     assert total > 100
     assert most <= LOOK
 
@@ -243,7 +244,7 @@ def test_a_proof_is_told_at_once_and_then_made_smaller():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for t in play(session, answer, range(1, 40 + DELAY + SMALLEST), rng):
-            conflict, busy = conflict_of(session), session._settled().ledger.busy
+            conflict, busy = conflict_of(session), proved(session).ledger.busy
             if conflict is not None:
                 proofs.append(conflict)
                 told.append((t, busy))
@@ -278,7 +279,7 @@ def test_a_search_is_saved_and_goes_on_bit_for_bit(engine, tmp_path):
         for t in rounds:
             x, c = session.decide(), rng.standard_normal(20)
             session.observe(float(c @ x), c, *answer(t, x))
-            own = session._settled().ledger
+            own = proved(session).ledger
             stages.add(
                 (own.searching is not None, own.reduction is not None, own.reduction is not None and own.reduction.attempt is not None)
             )
@@ -295,7 +296,7 @@ def busy_session(domain: Any, *, reducing: bool) -> Any:
     rng = np.random.default_rng(1)
     session = bridle.Session(bridle.policy("anytime", domain))
     for _ in play(session, opponent("family", domain, 3, 40, 0.02, rng), range(1, 200), rng):
-        own = session._settled().ledger
+        own = proved(session).ledger
         if (own.reduction if reducing else own.searching) is not None:
             return session
     raise AssertionError("no search was ever interrupted")
@@ -317,12 +318,11 @@ def test_a_file_with_a_search_that_does_not_fit_is_refused(reducing, tmp_path):
 
 def test_a_file_from_before_searches_were_saved_still_loads(tmp_path):
     session = busy_session(bridle.Ball(20), reducing=False)
-    own = session._settled().ledger
-    own.searching = None
+    own_ledger(session).searching = None
     session.save(tmp_path / "run.npz")
     with np.load(tmp_path / "run.npz") as file:
         assert not [name for name in file.files if "searching" in name or "reduction" in name]
-    assert not bridle.Session.load(tmp_path / "run.npz")._settled().ledger.busy
+    assert not proved(bridle.Session.load(tmp_path / "run.npz")).ledger.busy
 
 
 # --- what comes in between ------------------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_a_solver_that_fails_ends_a_search_and_no_round(reducing, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(feasibility, "linear_program", fail)
         session.observe(0.0, np.zeros(20))
-        assert not session._settled().ledger.busy
+        assert not proved(session).ledger.busy
         assert conflict_of(session) == before
     rng = np.random.default_rng(9)
     for _ in play(session, opponent("around", bridle.Ball(20), 3, 0, 0.02, rng), range(1, 64), rng):
@@ -353,16 +353,16 @@ def test_a_round_that_proves_it_alone_ends_the_search(monkeypatch):
     for _ in range(40):  # more than a batch
         session.observe(0.0, np.zeros(20), 5.0, np.eye(20)[0])
     assert len(session.certificate().conflict.rounds) == 1
-    assert not session._settled().ledger.busy
+    assert not proved(session).ledger.busy
 
 
 def test_certificates_do_not_advance_a_search():
     session = busy_session(bridle.Ball(20), reducing=False)
-    before = session._settled().ledger.searching
+    before = proved(session).ledger.searching
     session.certificate()
     session.report()
     session.bound()
-    assert session._settled().ledger.searching is before
+    assert proved(session).ledger.searching is before
 
 
 # --- warming up -----------------------------------------------------------------------------------------------------------------------
@@ -442,11 +442,11 @@ def test_a_compiled_round_must_be_told_how_many_constraints_it_has():
     with pytest.raises(bridle.InputError, match="constraints must be given"):
         session.warm_up()
     session.warm_up(2)
-    first = session._compiled
+    first = session._stepper.compiled
     session.warm_up()
     session.observe(0.1, np.ones(2), np.zeros(2), np.eye(2))
-    assert session._compiled is first
-    assert session._live is first
+    assert session._stepper.compiled is first
+    assert session._stepper.at[1] is first
     assert first.rounds == 1
 
 
@@ -459,7 +459,7 @@ def test_the_first_round_decides_whatever_was_said_before():
             session.warm_up(told)
         for t in range(20):
             session.observe(0.1, np.array([1.0, 0.3 * t]), np.array([0.1, -0.2 + 0.01 * t]), np.eye(2))
-        assert session._compiled.k == 2
-        assert session._live is session._compiled
+        assert session._stepper.compiled.k == 2
+        assert session._stepper.at[1] is session._stepper.compiled
         decisions.append(session.decide().tobytes())
     assert len(set(decisions)) == 1

@@ -13,18 +13,20 @@ from bridle.core import Bound
 from bridle.session import certificate
 from bridle.session.certificate import Conflict
 from bridle.session.feasibility import centered
+from helpers.inside import proved, told, with_totals
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
 
-def asked(session: bridle.Session, **told: Any) -> dict[str, Any]:
+def asked(session: bridle.Session, **given_to_it: Any) -> dict[str, Any]:
     """The constants that the theorem of a session's policy is asked with."""
     given: list[Any] = []
     theorem = SimpleNamespace(
-        parameters=told, entry=SimpleNamespace(time_varying=True), bound=lambda constants, t: given.append(constants) or Bound(1.0, 1e9)
+        parameters=given_to_it,
+        entry=SimpleNamespace(time_varying=True),
+        bound=lambda constants, t: given.append(constants) or Bound(1.0, 1e9),
     )
-    parts = session._settled().complete()._replace(configured=theorem)
-    parts.bound(SimpleNamespace(hard=np.zeros(1), signed=np.zeros(1)), 1)
+    with_totals(told(proved(session).complete(), theorem), [0.0], [0.0]).bound()
     return dict(given[0])
 
 
@@ -36,11 +38,11 @@ def test_the_longest_gradient_of_either_kind_is_the_lipschitz_constant(cost, lim
 
 
 def test_what_was_seen_of_curvature_is_passed_on_where_a_modulus_was_told():
-    told = bridle.Session(bridle.policy("anytime", bridle.Ball(2), modulus=0.5))
+    stated = bridle.Session(bridle.policy("anytime", bridle.Ball(2), modulus=0.5))
     for modulus in (0.5, None, 0.25):
-        told.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0], **({} if modulus is None else {"modulus": modulus}))
-    (copy,) = told._settled().played
-    assert asked(told)["curvature"] == copy.costs.curvature(3)
+        stated.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0], **({} if modulus is None else {"modulus": modulus}))
+    (copy,) = proved(stated).played
+    assert asked(stated)["curvature"] == copy.costs.curvature(3)
     plain = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
     plain.observe(f=0.0, df=[1.0, 0.0], g=-1.0, dg=[0.0, 1.0])
     assert "curvature" not in asked(plain)
@@ -49,7 +51,7 @@ def test_what_was_seen_of_curvature_is_passed_on_where_a_modulus_was_told():
 def test_where_nothing_is_feasible_no_proof_and_no_witness_is_given():
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)))
     session.observe(f=0.0, df=[1.0, 0.0], g=0.5, dg=[0.0, 1.0])
-    parts = session._settled().complete()
+    parts = proved(session).complete()
     parts.ledger.repair_witness()
     assert parts.own_proof()[0] is not None
     assert parts.ledger.met() is not None

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bridle
+from helpers.inside import proved, state
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")
 
@@ -58,10 +59,10 @@ def check(session: bridle.Session, rounds: int) -> None:
     assert session.cost == rounds
     assert session.ccv == 0.25 * rounds
     assert session.certificate().rounds == rounds
-    ledger = session._settled().ledger.complete()
+    ledger = proved(session).ledger.complete()
     assert ledger.counted.sums.rounds == rounds
     assert ledger.counted.limits.violated == rounds
-    assert sum(each.updates for each in session._settled().pending.copies) == rounds
+    assert sum(each.updates for each in state(session).copies) == rounds
 
 
 @pytest.mark.usefixtures("restless")
@@ -123,17 +124,19 @@ def test_readers_see_whole_rounds(engine, tmp_path):
     check(session, 300)
 
 
-def test_history_may_call_the_session(tmp_path):
+def test_history_may_read_the_session_and_change_nothing(tmp_path):
     def note(entry: Any) -> None:
         session.save(tmp_path / "a.npz")
-        if entry["round"] % 2:
-            session.observe(**RECORD)
+        assert session.rounds == session.certificate().rounds == entry["round"]
+        for call in (lambda: session.observe(**RECORD), session.ask, lambda: session.decide(known=([[1.0, 0.0]], [0.5]))):
+            with pytest.raises(bridle.InputError, match="in the middle of another call of this thread"):
+                call()
 
     session = start("python", history=note)
     for _ in range(20):
         session.observe(**RECORD)
-    check(session, 40)
-    assert bridle.Session.load(tmp_path / "a.npz").rounds == 40
+    check(session, 20)
+    assert bridle.Session.load(tmp_path / "a.npz").rounds == 20
 
 
 def test_a_call_from_inside_of_a_call_may_read_and_change_nothing(tmp_path):

@@ -10,7 +10,7 @@ from bridle import validate
 from bridle.core import Domain
 from bridle.ops import Array
 from bridle.session.feedback import evaluate
-from bridle.session.verbs import refuse_other_constraints
+from bridle.session.session import refuse_other_constraints
 
 STEP = 1e-3
 """How far apart the points are between which slopes are taken, as a part of a segment's length."""

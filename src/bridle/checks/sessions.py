@@ -13,6 +13,7 @@ from bridle.checks.case import PolicyCase, bits
 from bridle.core import InputError, Policy, Round
 from bridle.ops import Array, Scalar
 from bridle.session.session import Session
+from bridle.session.step import points_to_try
 from bridle.validate import show
 
 
@@ -61,12 +62,12 @@ def _needs_functions(session: Session, stream: list[Round]) -> str:
 
 def _decided(session: Session) -> Array:
     """The decision of this round, or the points that are tried."""
-    return session._read(lambda _: session._points()) if session._tries else session.decide()
+    return session.read(points_to_try) if session.plan.tries else session.decide()
 
 
 def _said(session: Session, one_round: Round) -> dict[str, Scalar]:
     """What there is to observe of a round, by the names of the arguments."""
-    if session._tries:
+    if session.plan.tries:
         tried = one_round.tried_at(_decided(session))
         return {"f": np.array([each.f for each in tried.each]), "g": np.array([each.g for each in tried.each])}
     feedback = one_round.reveal(session.decide())
@@ -88,7 +89,7 @@ def _check_refusals(case: PolicyCase, session: Session, one_round: Round) -> Non
     """Input that cannot be used is an InputError and changes nothing."""
     fine = _said(session, one_round)
     for name, value in fine.items():
-        missing = [] if session._tries and name == "g" else [None]  # where there are no gradients, a round without constraints has none
+        missing = [] if session.plan.tries and name == "g" else [None]  # where there are no gradients, a round without constraints has none
         for wrong in (np.asarray(value) * np.nan, np.asarray(value) + np.inf, "much", *missing, np.zeros((*np.shape(value), 2))):
             refused = _refuses(case, session, {**fine, name: wrong})
             case.require(refused, f"a session must refuse {name} = {show(wrong)}")

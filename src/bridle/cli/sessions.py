@@ -13,8 +13,7 @@ from bridle.storage import Facts
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
-    from bridle.session.replay import ReplayedSession
-    from bridle.session.session import Session
+    from bridle.durable.replay import ReplayedSession
     from bridle.showing.tables import TextTable
 
 app = typer.Typer(
@@ -43,7 +42,7 @@ def list_sessions(context: typer.Context, db: DbOption = None, json_file: output
 
     Each with its policy, how many events it has, and who owns it.
     """
-    from bridle.session import inspection
+    from bridle.durable import inspection
     from bridle.showing.tables import TextTable
 
     with opened(context, db) as store:
@@ -67,13 +66,13 @@ def show(context: typer.Context, name: NameArgument, db: DbOption = None, json_f
 
     Its totals, what is proved, alarms, rounds that wait, budgets, and what was changed.
     """
-    from bridle.session import inspection
+    from bridle.durable import inspection
 
     with opened(context, db) as store, output.quiet():
-        core = inspection.reader(store, name, _restore())
+        core = inspection.reader(store, name)
         core.rebuild()
         facts = {**inspection.kept(store, name), **_standing(core)}
-        session = _plain(core)
+        session = core.session
         try:
             text = session.report()
             facts["certificate"] = json.loads(session.certificate().json())
@@ -95,11 +94,11 @@ def replay(
     It starts from the beginning, and every event must lead where it did.
     """
     from bridle import validate
-    from bridle.session import inspection
+    from bridle.durable import inspection
 
     round = None if to is None else validate.whole("--to", to, 0)
     with opened(context, db) as store, output.quiet():
-        core = inspection.at_round(store, name, _restore(), round)
+        core = inspection.at_round(store, name, round)
         facts = {"name": name, **_standing(core)}
     output.show(_table(facts), [f"{facts['events']:,} events were replayed, and each led where it did"], facts, json_file)
 
@@ -116,11 +115,11 @@ def verify(
     Every event is replayed, every digest and snapshot compared, and the database itself is checked.
     """
     from bridle.core import InputError
-    from bridle.session import inspection
+    from bridle.durable import inspection
     from bridle.showing.tables import TextTable
 
     with opened(context, db) as store, output.quiet():
-        found = [inspection.verify(store, each, _restore()) for each in ([name] if name is not None else store.names())]
+        found = [inspection.verify(store, each) for each in ([name] if name is not None else store.names())]
         damage = store.check()
     lines = [[each.name, f"{each.events:,}", str(each.snapshots), "; ".join(each.wrong) or "nothing"] for each in found]
     table = TextTable(("name", "events", "snapshots", "wrong"), lines, "verified")
@@ -143,16 +142,16 @@ def export(
     To a save file as it stands, or all its rounds to a Parquet file.
     """
     from bridle.core import InputError
-    from bridle.session import inspection
+    from bridle.durable import inspection
 
     if not file.endswith((".npz", ".parquet")):
         raise InputError(f"FILE must end in .npz or .parquet, not {file!r}")
     with opened(context, db) as store, output.quiet():
         if file.endswith(".npz"):
-            core = inspection.reader(store, name, _restore())
+            core = inspection.reader(store, name)
             core.rebuild()
-            _plain(core).save(file)
-            text = f"session {name} after {_plain(core).rounds:,} rounds"
+            core.session.save(file)
+            text = f"session {name} after {core.session.rounds:,} rounds"
         else:
             text = f"{_write_rounds(store, name, file):,} rounds of session {name}"
     typer.echo(f"{text} written to {file}")
@@ -166,10 +165,10 @@ def trim(
     db: DbOption = None,
 ) -> None:
     """Drop the events before a snapshot, once every digest fits: they cannot be replayed, exported or asked for again then."""
-    from bridle.session import inspection
+    from bridle.durable import inspection
 
     with opened(context, db, readonly=False) as store, output.quiet():
-        first, was = inspection.trim(store, name, _restore(), before)
+        first, was = inspection.trim(store, name, before)
     dropped = f"events {was:,} to {first - 1:,} are dropped" if first > was else "nothing is dropped"
     typer.echo(f"session {name}: {dropped}; its journal begins with event {first:,}")
 
@@ -185,47 +184,36 @@ def import_session(
 
     It goes on from there, and its journal begins.
     """
-    from bridle.session.durable import DurableCore
+    from bridle.durable.journal import made_from
     from bridle.session.session import Session
 
     with output.quiet():
         session = Session.load(file)
     with opened(context, db, readonly=False) as store:
-        store.create(name, DurableCore.spec(session._image(False), None, None, imported=True))
+        store.create(name, session.read(lambda plan, state: made_from(plan, state, None, None, imported=True)))
     typer.echo(f"session {name} begins after {session.rounds:,} rounds")
 
 
 # --- what the commands share --------------------------------------------------------------------------------------------------------------
 
 
-def _restore() -> Any:
-    from bridle.session.session import Session
-
-    return Session._restored
-
-
-def _plain(core: ReplayedSession) -> Session:
-    from bridle.session.session import Session
-
-    assert isinstance(core.session, Session)
-    return core.session
-
-
 def _standing(core: ReplayedSession) -> Facts:
+    from bridle.session.step import standing
     from bridle.session.tried_points import as_asked
 
-    session = _plain(core)
+    session = core.session
+    stands = session.read(standing)
     return {
         "events": core.seq,
         "rounds": session.rounds,
-        "decision": (as_asked(session._stands_at()) if session._tries else session._decision()).tolist(),
+        "decision": (as_asked(stands) if session.plan.tries else stands).tolist(),
         "cost": session.cost,
         "ccv": session.ccv,
         "violations": session.violations.tolist(),
         "pending": session.pending,
         "dropped": session.dropped,
-        "budgets": core.purse.facts(),
-        "changes": list(core.changes.listed),
+        "budgets": core.budgets.facts(),
+        "changes": list(session.changes),
         "digest": core.sealed()[1].hex(),
     }
 
@@ -253,7 +241,7 @@ def _table(facts: Facts) -> TextTable:
 def _write_rounds(store: EventStore, name: str, file: str) -> int:
     """Write what `history` was told of every round to a Parquet file."""
     from bridle import storage, validate
-    from bridle.session import inspection
+    from bridle.durable import inspection
 
     validate.require_package("pyarrow", "report")
     import numpy as np
@@ -282,6 +270,6 @@ def _write_rounds(store: EventStore, name: str, file: str) -> int:
             if len(rows) == ROWS_AT_A_TIME:
                 flush()
 
-        inspection.rounds(store, name, _restore(), put)
+        inspection.rounds(store, name, put)
         flush()
     return written

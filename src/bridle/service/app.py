@@ -23,6 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from bridle.core import InputError
 from bridle.database.rows import StoreError
+from bridle.durable.journal import KeyConflict
 from bridle.service import commands, openapi, page, queries
 from bridle.service.auth import PREFIX, who
 from bridle.service.bodies import (
@@ -53,7 +54,6 @@ from bridle.service.logs import LOG, request_id
 from bridle.service.openapi import ServiceRoute
 from bridle.service.page import LivePictures
 from bridle.service.service import Service
-from bridle.session.durable import KeyConflict
 
 ANY_KEY = "a key"
 """The scope of a route whose handler looks at what the key may do itself."""

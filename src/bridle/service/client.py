@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 from urllib.parse import quote
 
 import numpy as np
@@ -38,9 +38,9 @@ from bridle.service.remote import (
 )
 from bridle.session.certificate import Certificate
 from bridle.session.feedback import Numbers
-from bridle.session.late_feedback import Ticket
+from bridle.session.late import Ticket
 from bridle.session.rates import RateLimit
-from bridle.session.verbs import observed_at
+from bridle.session.session import Decides, observed_at
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -525,3 +525,9 @@ class AsyncClient(Caller[AsyncRemoteSession], Awaiting):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+if TYPE_CHECKING:
+
+    def _decides(session: RemoteSession) -> Decides:
+        return session

@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 from starlette.responses import Response
 
+from bridle import validate
 from bridle.budgets import Gate, Pacer
-from bridle.core import InputError
+from bridle.core import Ask, Decide, Forget, InputError, Observation, Pay, Prior, SetBudget
 from bridle.database.rows import Event
+from bridle.durable.journal import Applied, Journal
 from bridle.game.totals import charged
 from bridle.service.auth import may, who
 from bridle.service.bodies import (
@@ -38,7 +40,7 @@ from bridle.service.calls import Call, Handler, encode, json_response
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, HTTPError
 from bridle.service.hosted import Hosted, Verb, next_decision, stands
 from bridle.service.recipes import proposals
-from bridle.session.durable import Applied, DurableCore
+from bridle.session.session import change_command
 
 EventMaker: TypeAlias = Callable[[Any, str | None, Hosted], Verb]
 """What a body, alone or in a batch, under this identity, does to a session."""
@@ -49,7 +51,7 @@ def answered(applied: Applied, answer: Callable[[], bytes]) -> Applied:
     return applied if applied.answer is not None else Applied(applied.value, applied.seq, applied.rows, applied.again, answer())
 
 
-def round_answer(core: DurableCore) -> bytes:
+def round_answer(core: Journal) -> bytes:
     """How many rounds were observed, and the next decision."""
     return encode(RoundAnswer(core.session.rounds, next_decision(core)))
 
@@ -57,26 +59,25 @@ def round_answer(core: DurableCore) -> bytes:
 # --- rounds -------------------------------------------------------------------------------------------------------------------------------
 
 
-def before_acting(core: DurableCore, body: DecideBody) -> dict[str, Any]:
+def before_acting(core: Journal, body: DecideBody) -> Prior:
     """What a request says before a round, as the session takes it."""
     known, hint = body.known, body.hint
-    said = {
-        "rules": None if body.rules is None else proposals(body.rules, core.session._dim),
-        "features": body.features,
-        "known": known and (known.A, known.b),
-        "hint": hint and msgspec.structs.asdict(hint),
-    }
-    return {name: value for name, value in said.items() if value is not None}
+    return Prior(
+        None if body.rules is None else proposals(body.rules, core.session.dim),
+        body.features,
+        known and (known.A, known.b),
+        hint and msgspec.structs.asdict(hint),
+    )
 
 
 def deciding(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
     """The decision of this round; with a key it is that of the round in which it was first asked for."""
 
-    def verb(core: DurableCore) -> Applied:
+    def verb(core: Journal) -> Applied:
         def answer(x: Any) -> bytes:
             return encode(DecisionAnswer(x.tolist(), core.session.rounds))
 
-        applied = core.decide(**before_acting(core, body), key=key, answer=None if key is None else answer)
+        applied = core.apply(Decide(before_acting(core, body)), key, None if key is None else answer)
         if applied.again:
             return answered(applied, lambda: b"null")
         hosted.decided = applied.value.tolist()
@@ -88,8 +89,9 @@ def deciding(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
 def asking(body: AskBody, key: str | None, hosted: Hosted) -> Verb:
     """A round whose feedback comes later."""
 
-    def verb(core: DurableCore) -> Applied:
-        applied = core.ask(**before_acting(core, body), points=body.points, key=key)
+    def verb(core: Journal) -> Applied:
+        core.session.refuse_other_points(body.points)
+        applied = core.apply(Ask(before_acting(core, body)), key)
         ticket, x = applied.value.id, applied.value.x
         if len(hosted.waiting) <= core.session.pending:
             hosted.waiting[ticket] = charged(x, 1).tolist()
@@ -111,7 +113,7 @@ def numbers(value: Any) -> Any:
 def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
     """Feedback; the answer has the next decision."""
 
-    def verb(core: DurableCore) -> Applied:
+    def verb(core: Journal) -> Applied:
         x: list[float] | None = None
 
         def answer(_: object = None) -> bytes:
@@ -119,10 +121,8 @@ def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
             x = next_decision(core)
             return encode(RoundAnswer(core.session.rounds, x))
 
-        applied = core.observe(
-            body.f, numbers(body.df), numbers(body.g), numbers(body.dg), body.modulus, ticket=body.ticket, played=body.played,
-            pay=body.pay, key=key, answer=None if key is None and body.ticket is None else answer,
-        )  # fmt: skip
+        seen = Observation(body.f, numbers(body.df), numbers(body.g), numbers(body.dg), body.modulus, body.played, body.ticket)
+        applied = core.apply(seen, key, None if key is None and body.ticket is None else answer, body.pay)
         applied = answered(applied, answer)
         if not applied.again:
             hosted.remember(core, body.f, body.g, body.ticket, body.played)
@@ -135,8 +135,8 @@ def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
 def forgetting(body: ForgetBody, key: str | None, hosted: Hosted) -> Verb:
     """A round given up, which its ticket says: another `key` is not needed."""
 
-    def verb(core: DurableCore) -> Applied:
-        applied = core.forget(body.ticket, answer=lambda _: round_answer(core))
+    def verb(core: Journal) -> Applied:
+        applied = core.apply(Forget(body.ticket), None, lambda _: round_answer(core))
         hosted.waiting.pop(body.ticket, None)
         return answered(applied, lambda: round_answer(core))
 
@@ -189,7 +189,7 @@ async def batch(call: Call) -> bytes:
 def in_order(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
     """The verbs of a batch in their order; those that are refused, and why, are noted."""
 
-    def verb(core: DurableCore) -> Applied:
+    def verb(core: Journal) -> Applied:
         answers: list[bytes] = []
         rows: list[Event] = []
         again = bool(verbs)
@@ -225,7 +225,7 @@ async def change(call: Call, verb: Verb, what: str) -> bytes:
     """Play a change, and note who made it; also of one that comes again, whose note may not have come that far."""
     notes: list[str] = []
 
-    def noted(core: DurableCore) -> Applied:
+    def noted(core: Journal) -> Applied:
         applied = verb(core)
         notes.append(" (asked again: it counts once)" if applied.again else "")
         return applied
@@ -240,17 +240,18 @@ async def change_limits(call: Call) -> bytes:
     body, key = call.content, call.identity
     told = {name: getattr(body, name) for name in ("offset", "at_most") if getattr(body, name) is not msgspec.UNSET}
 
-    def verb(core: DurableCore) -> Applied:
-        applied = core.change_limit(body.limit, **told, key=key, answer=lambda _: round_answer(core))
+    def verb(core: Journal) -> Applied:
+        command = change_command(body.limit, told.get("offset"), told.get("at_most"))
+        applied = core.apply(command, key, lambda _: round_answer(core))
         return answered(applied, lambda: round_answer(core))
 
     return await change(call, verb, f"changed limit {body.limit}: {encode(told)[:500].decode()}")
 
 
-def budget_of(core: DurableCore, name: str) -> Gate | Pacer:
+def budget_of(core: Journal, name: str) -> Gate | Pacer:
     """The budget of this name, or 404."""
     try:
-        return core.purse.find(name)
+        return core.budgets.find(name)
     except InputError as wrong:
         raise HTTPError(NOT_FOUND, str(wrong)) from None
 
@@ -259,7 +260,7 @@ async def pay(call: Call) -> bytes:
     """POST .../pay: a payment that fits, or a refusal; what was paid is durable when it is answered."""
     body, key = call.content, call.identity
 
-    def verb(core: DurableCore) -> Applied:
+    def verb(core: Journal) -> Applied:
         budget = budget_of(core, body.gate)
         pacer = budget if isinstance(budget, Pacer) else None
 
@@ -267,7 +268,7 @@ async def pay(call: Call) -> bytes:
             counted = value if value is not None else body.amount if pacer is None else pacer.gate.rounded(body.amount)
             return encode(PaymentAnswer(counted, budget.left, msgspec.UNSET if pacer is None else pacer.price))
 
-        applied = core.pay(body.gate, body.amount, key=key, answer=answer)
+        applied = core.apply(Pay(body.gate, body.amount), key, answer)
         if applied.answer is not None and applied.answer.startswith(b"{"):
             return applied
         return applied._replace(answer=answer(applied.value))
@@ -279,7 +280,7 @@ async def bid(call: Call) -> bytes:
     """POST .../bid: what a pacer bids for something of this value; it may be paid next."""
     body = call.content
 
-    def verb(core: DurableCore) -> Applied:
+    def verb(core: Journal) -> Applied:
         budget = budget_of(core, body.gate)
         if not isinstance(budget, Pacer):
             raise InputError(f"gate must be the name of a pacer, which has a price; {body.gate!r} is a plain gate")
@@ -292,12 +293,14 @@ async def set_budget(call: Call) -> bytes:
     """POST .../budget: what may be spent in all is another from now on."""
     body, key = call.content, call.identity
 
-    def verb(core: DurableCore) -> Applied:
+    def verb(core: Journal) -> Applied:
         def answer(_: object = None) -> bytes:
             return encode(stands(budget_of(core, body.gate)))
 
         budget_of(core, body.gate)
-        return answered(core.set_budget(body.gate, body.budget, body.rounds, key=key, answer=answer), answer)
+        rounds = None if body.rounds is None else validate.whole("rounds", body.rounds)
+        command = SetBudget(body.gate, validate.number("budget", body.budget), rounds)
+        return answered(core.apply(command, key, answer), answer)
 
     return await change(call, verb, f"changed the budget of {body.gate} to {body.budget}")
 

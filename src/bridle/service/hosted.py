@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from time import perf_counter
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
 from bridle.database.rows import Fenced, Found, Owned, StoreError
 from bridle.database.store import EventStore
+from bridle.durable.journal import Applied, Journal, open_journal
 from bridle.game.totals import charged
 from bridle.ops import Array
 from bridle.policies.registry import Configured
@@ -38,10 +39,8 @@ from bridle.service.metrics import SessionFigures
 from bridle.service.writer import CommitGroup, GroupWriter, JournalLine
 from bridle.session import report_text
 from bridle.session.clocks import ASSUMPTIONS_EVERY
-from bridle.session.durable import Applied, DurableCore
 from bridle.session.rates import limit_names
-from bridle.session.rounds import HistoryEntry
-from bridle.session.session import Session
+from bridle.session.session import HistoryEntry, Session
 from bridle.session.tried_points import rows_of
 
 T = TypeVar("T")
@@ -77,19 +76,14 @@ class Tools:
     limits: ServiceLimits
 
 
-Verb: TypeAlias = Callable[[DurableCore], Applied]
+Verb: TypeAlias = Callable[[Journal], Applied]
 """What is done to a session, in its turn and by one thread at a time; its answer, and the rows that must be durable before that leaves."""
 
 
-def next_decision(core: DurableCore) -> list[float] | None:
+def next_decision(core: Journal) -> list[float] | None:
     """The next decision, where nothing has to be said first, and nothing again."""
-    session, boundary = core.session, core.session._boundary
-    if boundary is not None and (boundary.through is not None or session._is_outdated()):
-        return None
-    if session._tries and (session._tries > 1 or session.pending):
-        return None
-    x: list[float] = session.decide().tolist()
-    return x
+    x = core.session.next_decision()
+    return None if x is None else x.tolist()
 
 
 class PlayedRound(NamedTuple):
@@ -115,11 +109,6 @@ def shown_again(entry: HistoryEntry) -> PlayedRound:
     """A round that was replayed."""
     x, ccv = charged(entry["x"], 1).tolist(), np.array([entry["ccv"]])
     return PlayedRound(entry["round"], x, entry["f"], entry["g"], entry["cost"], ccv, entry.get("ticket"))
-
-
-def whole_session(core: DurableCore) -> Session:
-    """The session of a core, to be looked at."""
-    return cast(Session, core.session)
 
 
 def stands(budget: Gate | Pacer) -> GateStands:
@@ -196,7 +185,7 @@ class Hosted:
         self.certified: tuple[int, float | None] = (-1, None)
         self.turns = Turns(found.name, tools.limits.waiting)
         self._loop = asyncio.get_running_loop()
-        self._core: DurableCore | None = None
+        self._core: Journal | None = None
         self._line: JournalLine | None = None
         self._last: CommitGroup | None = None
         self._slow = True  # whether the last event took long; the first one may load or compile something
@@ -224,12 +213,12 @@ class Hosted:
             self._snapshot = asyncio.create_task(self._put_snapshot())
         return applied.answer or b""
 
-    def _aside(self, core: DurableCore, events: int) -> Executor | None:
+    def _aside(self, core: Journal, events: int) -> Executor | None:
         """The threads in which so many events are played; None where that is soon done, and nobody is held up if the loop does it."""
         look = core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1  # the session looks back at its rounds after this one
         return self.tools.compute if self._slow or look or events > MANY else self.tools.lookups
 
-    def _apply(self, verb: Verb, core: DurableCore) -> Applied:
+    def _apply(self, verb: Verb, core: Journal) -> Applied:
         """Apply something, and note whether that took long."""
         begun = perf_counter()
         try:
@@ -238,14 +227,14 @@ class Hosted:
             self.hear(core)
             self._slow = perf_counter() - begun > SLOW
 
-    def _broken_off(self, wrong: BaseException, core: DurableCore) -> BaseException:
+    def _broken_off(self, wrong: BaseException, core: Journal) -> BaseException:
         """What is said where something could not be applied; if it broke off in the middle, the session is made again from its journal."""
         if isinstance(wrong, InputError | HTTPError) and not core.stale:  # nothing was applied
             return wrong
         self._core = None
         return self._trouble(wrong) if isinstance(wrong, StoreError) else wrong
 
-    async def read(self, look: Callable[[DurableCore], T], quick: bool = False) -> T:
+    async def read(self, look: Callable[[Journal], T], quick: bool = False) -> T:
         """Look at the session; what is seen leaves once it is durable."""
         async with self.turns:
             core, line = self._ready() or await self._open()
@@ -258,7 +247,7 @@ class Hosted:
         await self._durable(last, line)
         return found
 
-    def _ready(self) -> tuple[DurableCore, JournalLine] | None:
+    def _ready(self) -> tuple[Journal, JournalLine] | None:
         """The session and what it is written by, where it is as its journal is, or ahead of it only by what is being committed."""
         core, line = self._core, self._line
         if core is None or line is None or line.broken is not None:
@@ -282,16 +271,16 @@ class Hosted:
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(self, core: DurableCore, f: Any, g: Any, ticket: int | None = None, played: object = None) -> None:
+    def remember(self, core: Journal, f: Any, g: Any, ticket: int | None = None, played: object = None) -> None:
         """Note a round that was just observed, to be shown."""
-        session = whole_session(core)
+        session = core.session
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
         x = played if isinstance(played, list) else x
-        if session._tries:
-            f, g = rows_of(session._tries, f, g)
-        self.rounds.append(PlayedRound(session.rounds, x, f, g, session.cost, session._violations(), ticket))
+        if session.plan.tries:
+            f, g = rows_of(session.plan.tries, f, g)
+        self.rounds.append(PlayedRound(session.rounds, x, f, g, session.cost, session.violations, ticket))
 
-    def hear(self, core: DurableCore) -> None:
+    def hear(self, core: Journal) -> None:
         """Log and keep the warnings that nobody has heard of yet."""
         for warning in core.warnings():
             self.alarms[type(warning).__name__] = str(warning)
@@ -299,19 +288,19 @@ class Hosted:
 
     # --- what is shown ----------------------------------------------------------------------------------------------------------------
 
-    def alarm_facts(self, core: DurableCore) -> list[AlarmFacts]:
+    def alarm_facts(self, core: Journal) -> list[AlarmFacts]:
         """Which warnings the session has given, in which round, and what they say."""
-        return [AlarmFacts(kind, t, self.alarms.get(kind)) for kind, t in whole_session(core)._log.rounds.items()]
+        return [AlarmFacts(kind, t, self.alarms.get(kind)) for kind, t in core.session.alarms.items()]
 
-    def standing(self, core: DurableCore) -> SessionStands:
+    def standing(self, core: Journal) -> SessionStands:
         """Where the session stands."""
-        session = whole_session(core)
+        session = core.session
         violations = session.violations.tolist()
         return SessionStands(
             name=self.name,
             policy=getattr(session.policy, "name", ""),
             parameters=parameters_of(session),
-            dim=session._dim,
+            dim=session.dim,
             engine=session.engine,
             names=list(session.names),
             round=session.rounds,
@@ -322,21 +311,21 @@ class Hosted:
             ccv=finite(max(violations, default=0.0)),
             violations=violations,
             alarms=self.alarm_facts(core),
-            gates={name: stands(budget) for name, budget in core.purse.budgets.items()},
+            gates={name: stands(budget) for name, budget in core.budgets.budgets.items()},
             quarantined=self.quarantined,
         )
 
-    def portrait(self, core: DurableCore) -> dict[str, Any]:
+    def portrait(self, core: Journal) -> dict[str, Any]:
         """Where the session stands, with what is proved of it, as JSON has it; null where it keeps no certificates."""
         facts, certificate, text = msgspec.to_builtins(self.standing(core)), None, None
         with suppress(InputError):
-            proof = whole_session(core).certificate()
+            proof = core.session.certificate()
             certificate, text = json.loads(proof.json()), report_text.report(proof)
         return {"session": facts, "certificate": certificate, "alarms": facts["alarms"], "report": text}
 
-    def figures(self, core: DurableCore) -> SessionFigures:
+    def figures(self, core: Journal) -> SessionFigures:
         """What is measured of the session; what is proved is worked out anew only now and then."""
-        session = whole_session(core)
+        session = core.session
         if not 0 <= session.rounds - self.certified[0] < CERTIFIED_EVERY:
             with suppress(InputError):  # it keeps no certificates
                 self.certified = (session.rounds, session.certificate().regret)
@@ -347,7 +336,7 @@ class Hosted:
 
     # --- the journal ------------------------------------------------------------------------------------------------------------------
 
-    async def _open(self) -> tuple[DurableCore, JournalLine]:
+    async def _open(self) -> tuple[Journal, JournalLine]:
         """The session from its journal: at first, and whenever the memory may be ahead of it."""
         self._core = self._line = None
         again: deque[PlayedRound] = deque(maxlen=REMEMBERED)
@@ -360,10 +349,10 @@ class Hosted:
         self.hear(core)
         return core, line
 
-    def _resume(self, replayed: Callable[[HistoryEntry], object]) -> DurableCore:
+    def _resume(self, replayed: Callable[[HistoryEntry], object]) -> Journal:
         begun = perf_counter()
         try:
-            core = Session.core(self.tools.store, self.name, replayed=replayed)
+            core = open_journal(self.tools.store, self.name, replayed=replayed)
         except Owned as owned:
             if owned.url:
                 raise elsewhere(owned.url) from None

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from bridle.service.calls import Call, Handler, encode, json_response
-from bridle.service.hosted import named, whole_session
+from bridle.service.hosted import named
 from bridle.session.session import Session
 
 PAGE = 1000
@@ -40,7 +40,7 @@ def looking(look: Callable[[Session], object]) -> Handler:
     """What answers a call with something that its session shows."""
 
     async def handler(call: Call) -> bytes:
-        return encode(await (await call.hosted()).read(lambda core: look(whole_session(core))))
+        return encode(await (await call.hosted()).read(lambda core: look(core.session)))
 
     return handler
 

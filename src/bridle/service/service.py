@@ -13,6 +13,8 @@ from bridle.core import InputError
 from bridle.database import open_store
 from bridle.database.rows import Found, StoreError
 from bridle.database.store import EventStore
+from bridle.durable.journal import made_from
+from bridle.durable.snapshot import opened, refuse_another_policy, refuse_other_budgets, refuse_other_options
 from bridle.service.auth import ANYBODY, KeyRing
 from bridle.service.bodies import SessionElsewhere, SessionStands
 from bridle.service.config import ServiceConfig, checked_name
@@ -22,8 +24,6 @@ from bridle.service.logs import LOG, AccessLog, log
 from bridle.service.metrics import ServiceMetrics, SessionFigures
 from bridle.service.recipes import SessionRecipe, session_recipe
 from bridle.service.writer import GroupWriter
-from bridle.session import savefile
-from bridle.session.durable import DurableCore
 from bridle.session.session import Session
 
 T = TypeVar("T")
@@ -187,7 +187,7 @@ class Service:
         self.creators.setdefault(name, creator)
         if fresh:
             with suppress(InputError):  # it is not known yet how many constraints a round has
-                await hosted.play(DurableCore.warm_up)
+                await hosted.read(lambda core: core.session.warm_up())
         return hosted, fresh
 
     async def let_go(self, name: str) -> None:
@@ -292,15 +292,15 @@ def rehearse() -> None:
 def spec_of(recipe: SessionRecipe) -> bytes:
     """What a new session is made from, as its journal keeps it."""
     session = Session(recipe.policy, recipe.x1, **recipe.options)
-    return DurableCore.spec(session._image(False), recipe.gates, None)
+    return session.read(lambda plan, state: made_from(plan, state, recipe.gates, None))
 
 
 def refuse_another(found: Found, recipe: SessionRecipe) -> None:
     """409 where a session was made from something else."""
-    made = savefile.opened(found.spec, f"session {found.name!r}")
+    made = opened(found.spec, f"session {found.name!r}")
     try:
-        savefile.refuse_another_policy(recipe.policy, made.saved, found.name)
-        savefile.refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
-        savefile.refuse_other_budgets(recipe.gates, made, found.name)
+        refuse_another_policy(recipe.policy, made.saved, found.name)
+        refuse_other_options(recipe.options if recipe.x1 is None else {**recipe.options, "x1": recipe.x1}, made.saved, found.name)
+        refuse_other_budgets(recipe.gates, made, found.name)
     except InputError as wrong:
         raise HTTPError(CONFLICT, f"there is a session {found.name!r} already, and it was made from something else: {wrong}") from None

@@ -1,79 +1,25 @@
-"""Warnings, each kind at most once in a session.
-
-What a session checks after a round, and what it warns of; when each is due is said in `clocks`.
-"""
+"""What a session checks after a round, and what it warns of, each kind at most once; when each is due is said in `clocks`."""
 
 from __future__ import annotations
-
-import warnings
-from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
 from bridle.core import (
     AssumptionWarning,
-    BridleWarning,
     EmptyPromiseWarning,
     HorizonWarning,
     InfeasibleWarning,
     LipschitzWarning,
     OutlierWarning,
     StuckWarning,
-    outside,
 )
 from bridle.ops import Array
 from bridle.session import clocks
 from bridle.session.certificate import Conflict
 from bridle.session.clocks import CROWDED, Due
 from bridle.session.ledger import Ledger
-from bridle.session.parts import SessionParts
-
-
-class Watch(NamedTuple):
-    """A stretch in which some limits were violated whenever somebody looked: since which round, where the action was, and which limits."""
-
-    since: int
-    x: Array
-    limits: Array  # 1 or 0 for each
-
-
-class WarningLog:
-    """Which kinds of warning a session has given, by name, and in which round; `unsent` are those that nobody has heard of yet.
-
-    A warning may be made an error. So it is sent only when all that led to it is done with, and the round is counted. `sizes`: the longest
-    gradient of a cost and of a constraint, and the largest constraint value, when assumptions were last checked. `watch`: limits that have
-    been violated for some time. A log that is `quiet` keeps its warnings until somebody takes them.
-    """
-
-    def __init__(self) -> None:
-        self.rounds: dict[str, int] = {}
-        self.unsent: list[BridleWarning] = []
-        self.sizes = (0.0, 0.0, 0.0)
-        self.watch: Watch | None = None
-        self.quiet = False
-
-    def clone(self) -> WarningLog:
-        """A log of its own that begins like this one."""
-        other = copy(self)
-        other.rounds, other.unsent = self.rounds.copy(), self.unsent.copy()
-        return other
-
-    def fresh(self, kind: type[BridleWarning]) -> bool:
-        """Whether no warning of this kind was given yet."""
-        return kind.__name__ not in self.rounds
-
-    def warn(self, kind: type[BridleWarning], message: str, round: int, **figures: object) -> None:
-        """Note a warning, unless one of this kind was given before."""
-        if self.fresh(kind):
-            self.rounds[kind.__name__] = round
-            self.unsent.append(kind(message, round, **figures))
-
-    def send(self) -> None:
-        """Give the warnings that were noted; each points at the caller's line. One that is made an error leaves the others for later."""
-        while self.unsent and not self.quiet:
-            warnings.warn(self.unsent.pop(0), stacklevel=outside())
-
+from bridle.session.proof import Proof
+from bridle.session.state import WarningLog, Watch
 
 OUTLIER = 1e6
 """A record that is this many times larger than all before the last check is reported."""
@@ -93,81 +39,81 @@ TOLD = ("lipschitz", "bound", "slater", "horizon")
 MEASURED = ("a gradient of a cost", "a gradient of a constraint", "a constraint value")
 
 
-def search_witness(parts: SessionParts, log: WarningLog, t: int, due: Due) -> bool:
+def search_witness(proof: Proof, log: WarningLog, t: int, due: Due) -> bool:
     """Search for an action that meets every halfspace after t observed rounds, cheaply; whether to `check_assumptions` now."""
-    ledger, horizon = parts.ledger, parts.parameter("horizon")
+    ledger, horizon = proof.ledger, proof.parameter("horizon")
     if due.witness:
         if ledger is not None and due.contradiction:
             ledger.close()
         if due.assumptions:
             return True
-        if ledger is not None and ledger.stirred and not parts.apart:
+        if ledger is not None and ledger.stirred and not proof.apart:
             # Before old halfspaces make way for new ones, and often enough for the rest.
             ledger.repair_witness()
             if due.contradiction or ledger.halfspaces.fresh > CROWDED:
                 return True
-    if ledger is not None and ledger.busy and not parts.apart:
+    if ledger is not None and ledger.busy and not proof.apart:
         return True
     return horizon is not None and t > horizon and log.fresh(HorizonWarning)
 
 
-def next_check(parts: SessionParts, log: WarningLog, t: int) -> float:
+def next_check(proof: Proof, log: WarningLog, t: int) -> float:
     """The next round after which to `search_witness`, after t observed rounds; sooner if a batch of rounds was read."""
-    ledger, horizon = parts.ledger, parts.parameter("horizon")
+    ledger, horizon = proof.ledger, proof.parameter("horizon")
     if ledger is None:
         ahead = clocks.next_check(t, unread=0, batch=0, stirred=False, certified=False)
-    elif ledger.busy and not parts.apart:
+    elif ledger.busy and not proof.apart:
         ahead = t + 1
     else:
         ahead = clocks.next_check(t, unread=ledger.open, batch=len(ledger.rows), stirred=ledger.stirred, certified=True)
     return ahead if horizon is None or not log.fresh(HorizonWarning) else min(ahead, horizon + 1)
 
 
-def check_assumptions(parts: SessionParts, log: WarningLog, t: int, now: int, due: Due) -> None:
+def check_assumptions(proof: Proof, log: WarningLog, t: int, now: int, due: Due) -> None:
     """Warn, once each, of what a user should know after t observed rounds, in round `now`; never stop.
 
     Unless assumptions are due, the states of the policy do not matter.
     """
-    ledger, horizon, pending = parts.ledger, parts.parameter("horizon"), parts.pending
-    if horizon is not None and t > horizon and log.fresh(HorizonWarning) and max(copy.updates for copy in pending.copies) > horizon:
+    ledger, horizon, copies = proof.ledger, proof.parameter("horizon"), proof.state.copies
+    if horizon is not None and t > horizon and log.fresh(HorizonWarning) and max(copy.updates for copy in copies) > horizon:
         message = f"round {t} is past the policy's horizon of {horizon:g}: it goes on, but its bounds do not hold any more"
         log.warn(HorizonWarning, message, t, horizon=horizon)
-    if ledger is not None and due.assumptions and not parts.apart:
+    if ledger is not None and due.assumptions and not proof.apart:
         ledger.repair_witness()
     if ledger is not None:
         conflict, looks = None, due.contradiction or (ledger.halfspaces.fresh > CROWDED and due.witness)
         if looks:
             # One round may prove it by itself, also where the action moves.
-            conflict = parts.conflict if parts.apart else ledger.search(now, ranking=due.ranking)
-        elif ledger.busy and not parts.apart:
+            conflict = proof.conflict if proof.apart else ledger.search(now, ranking=due.ranking)
+        elif ledger.busy and not proof.apart:
             conflict = ledger.go_on(now)
         if conflict is not None:
-            _warn_infeasible(log, conflict, parts.names)
+            _warn_infeasible(log, conflict, proof.names)
         ledger.told = ledger.conflict is not None and (looks or ledger.told)
     if not due.assumptions:
         return
-    alarm = next(iter(parts.alarms), None)
-    if alarm is not None and not (alarm.infeasible and parts.conflict is not None):  # else the proof above says the same
+    alarm = next(iter(proof.alarms), None)
+    if alarm is not None and not (alarm.infeasible and proof.conflict is not None):  # else the proof above says the same
         log.warn(AssumptionWarning, alarm.text, now)
     if ledger is not None:
-        _check_figures(parts, ledger, log, now, due)
-        _check_moves(parts, ledger, log, now)
+        _check_figures(proof, ledger, log, now, due)
+        _check_moves(proof, ledger, log, now)
         if due.ranking:
-            _check_promise(parts, ledger, log, t, now)
+            _check_promise(proof, ledger, log, t, now)
 
 
-def _check_figures(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int, due: Due) -> None:
+def _check_figures(proof: Proof, ledger: Ledger, log: WarningLog, t: int, due: Due) -> None:
     """Compare what the policy was told, and what its proof gives, with what was observed."""
-    declared, seen = parts.parameter("lipschitz"), parts.longest_gradient
+    declared, seen = proof.parameter("lipschitz"), proof.longest_gradient
     if declared is not None and seen is not None and seen > declared * (1.0 + 1e-9):
         message = f"a gradient of length {seen:.6g} was seen by round {t}, and the policy was told lipschitz = {declared:g}"
         log.warn(LipschitzWarning, f"{message}: its bounds are void", t, declared=float(declared), observed=seen)
-    largest = parts.parameter("bound")
-    if largest is not None and not parts.noisy and ledger.largest > largest * (1.0 + 1e-9):
+    largest = proof.parameter("bound")
+    if largest is not None and not proof.noisy and ledger.largest > largest * (1.0 + 1e-9):
         message = f"a constraint value of size {ledger.largest:.6g} was seen by round {t}, and the policy was told bound = {largest:g}"
         log.warn(AssumptionWarning, message, t, declared=float(largest), observed=ledger.largest)
     _check_sizes(ledger, log, t)
-    absurd = None if ledger.conflict is not None else parts.absurd(squares_too=due.ranking)
+    absurd = None if ledger.conflict is not None else proof.absurd(squares_too=due.ranking)
     if absurd is not None:
         log.warn(AssumptionWarning, f"by round {t} {absurd.text}", t, **absurd.figures)
 
@@ -185,7 +131,7 @@ def _check_sizes(ledger: Ledger, log: WarningLog, t: int) -> None:
     log.sizes = sizes
 
 
-def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -> None:
+def _check_moves(proof: Proof, ledger: Ledger, log: WarningLog, t: int) -> None:
     """Warn where a limit has been violated for long and the action does not move towards it.
 
     Not where nothing is feasible, where the policy promises nothing of limits, or where copies of it play in turn.
@@ -196,7 +142,7 @@ def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -
     if np.maximum.reduce(values[-1]) <= rounding:  # as mostly: the last round settles it
         log.watch = None
         return
-    if parts.conflict is not None or len(parts.pending.copies) > 1:
+    if proof.conflict is not None or len(proof.state.copies) > 1:
         return
     violated: Array = 1.0 * (np.minimum.reduce(values) > rounding)
     watch = log.watch
@@ -204,14 +150,14 @@ def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -
         log.watch = Watch(t, ledger.recent[0][-1].copy(), violated) if violated.any() else None
         return
     log.watch = watch = watch._replace(limits=watch.limits * violated)
-    if t < max(watch.since + LONG_VIOLATED, 2 * watch.since) or (parts.configured and parts.configured.entry.violation == "-"):
+    if t < max(watch.since + LONG_VIOLATED, 2 * watch.since) or (proof.configured and proof.configured.entry.violation == "-"):
         return
     x, _, g, dg = ledger.recent
     still, gained = g.mean(axis=0), np.einsum("nkd,nd->k", dg, watch.x - x) / len(x)
     stuck = watch.limits * (gained < TOWARDS * still) * still
     if stuck.any():
         i = int(stuck.argmax())
-        name = parts.names[i] if parts.names else f"limit {i}"
+        name = proof.names[i] if proof.names else f"limit {i}"
         message = (
             f"{name} was violated whenever it was looked at from round {watch.since} to {t}, of late by {still[i]:.4g}, and moves of "
             f"the action have lowered it by {gained[i]:.4g} only: the policy does not react at this scale; a domain, constants or a "
@@ -221,19 +167,19 @@ def _check_moves(parts: SessionParts, ledger: Ledger, log: WarningLog, t: int) -
     log.watch = Watch(t, x[-1].copy(), violated)
 
 
-def _check_promise(parts: SessionParts, ledger: Ledger, log: WarningLog, rounds: int, t: int) -> None:
+def _check_promise(proof: Proof, ledger: Ledger, log: WarningLog, rounds: int, t: int) -> None:
     """Warn where the bound on regret, as the policy was told things, is no less than what any action can have lost.
 
     Not where the gradients of the costs die out, as they do on the way to the best action: then little is left to lose.
     """
-    horizon = parts.parameter("horizon")
+    horizon = proof.parameter("horizon")
     early = rounds < max(PROMISED_AFTER, 0.0 if horizon is None else 0.25 * horizon)
-    if early or not log.fresh(EmptyPromiseWarning) or all(parts.parameter(name) is None for name in TOLD):
+    if early or not log.fresh(EmptyPromiseWarning) or all(proof.parameter(name) is None for name in TOLD):
         return
     sums, slopes = ledger.counted.sums, ledger.recent[1]
     if not ledger.closed or float(np.linalg.norm(slopes, axis=1).mean()) < 0.5 * sums.lengths / sums.rounds:
         return
-    promised, most = parts.promise(ledger.k).regret, ledger.domain.diameter * sums.lengths
+    promised, most = proof.promise(ledger.k).regret, ledger.domain.diameter * sums.lengths
     if promised is not None and most > 0.0 and promised >= most * (1.0 - 1e-9):
         message = (
             f"after {rounds} rounds the policy's theorem says that regret is at most {promised:.4g}, while no action can have lost more "

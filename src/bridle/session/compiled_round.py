@@ -17,12 +17,11 @@ from bridle.engines.mirror import Mirror, Ring
 from bridle.engines.round import StepOutcome
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
-from bridle.policies.registry import learns_constraints, with_room
+from bridle.policies.registry import with_room
 from bridle.session.batch_sums import BatchFindings, BatchMemory, Counted, Frame, length, read_next, unread
 from bridle.session.feedback import floats
-from bridle.session.late_feedback import Copy
 from bridle.session.ledger import Ledger
-from bridle.session.standing import Played, Standing
+from bridle.session.state import Copy, RoundState
 
 
 class PlayOutcome(IntEnum):
@@ -39,7 +38,7 @@ WRONG_TYPES, REFUSED, PLAYED, PLAYED_CHECK_NOW = PlayOutcome  # names that are l
 DONE = int(StepOutcome.DONE)  # plain numbers are compared faster
 
 
-class RoundState(NamedTuple):
+class CompiledState(NamedTuple):
     """What a round changes: the policy's state, its decision, the decision before, the totals, and how many rounds were observed.
 
     The last is how a round is counted: one call of compiled code changes them all, or none.
@@ -52,7 +51,7 @@ class RoundState(NamedTuple):
     rounds: Scalar
 
 
-class Observation(NamedTuple):
+class RoundNumbers(NamedTuple):
     """What is observed of a round."""
 
     f: Scalar
@@ -61,10 +60,10 @@ class Observation(NamedTuple):
     dg: Array
 
 
-def play_round(record: Policy[object], before: RoundState, observed: Observation) -> RoundState:
+def play_round(record: Policy[object], before: CompiledState, observed: RoundNumbers) -> CompiledState:
     """One round of a session: the policy's update and next decision, and the totals."""
     state = record.update(before.state, Feedback(before.x, *observed))
-    return RoundState(state, record.decide(state), before.x, before.totals.add(observed.f, observed.g), before.rounds + 1.0)
+    return CompiledState(state, record.decide(state), before.x, before.totals.add(observed.f, observed.g), before.rounds + 1.0)
 
 
 class BatchMirror(Mirror[Counted]):
@@ -114,27 +113,27 @@ class CompiledReader:
         return memory if memory.run() else None
 
 
-class CompiledRound(Mirror[RoundState]):
+class CompiledRound(Mirror[CompiledState]):
     """The memory of a session's rounds with k constraints, which runs ahead of where the session stands.
 
     It is written from what was played (`follow`), and counts the rounds in `rounds_at` of `numbers`; a row of the ledger's open batch is
-    written with each. `played` is what was played as the memory has it.
+    written with each.
     """
 
     def __init__(self, record: Policy[object], copy: Copy, ledger: Ledger | None, totals: RunningTotals, k: int, largest: float) -> None:
         self.k, self._record, d = k, record, len(copy.x)
         # The totals may be of more constraints than there is room for: then nothing will be played here (`fits`).
         room = RunningTotals(0.0, np.zeros(k), np.zeros(k))
-        state = RoundState(with_room(record, copy.state, k), copy.x, copy.x, room, 0.0)
-        observed = Observation(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
+        state = CompiledState(with_room(record, copy.state, k), copy.x, copy.x, room, 0.0)
+        observed = RoundNumbers(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
         # A row of the ring is laid out as `batch_sums.parts` has it.
         ring = None if ledger is None else Ring(length(d, k), ("states.x", "given.df", "given.g", "given.dg"))
         super().__init__(play_round, record, state, observed, state, largest, ring)
-        self._at_f, self._at_g = self.end, self.end + 1 + d  # as they follow each other in `Observation`
+        self._at_f, self._at_g = self.end, self.end + 1 + d  # as they follow each other in `RoundNumbers`
         self.rounds_at = self.end - 1  # the last of the states
         view = self.views
         self.x, self._played = view["states.x"], view["states.played"]
-        self.cost, self.hard = view["states.totals.cost"], view["states.totals.hard"]
+        self.cost, self.hard, self.signed = (view[f"states.totals.{name}"] for name in RunningTotals._fields)
         self._df, self._g, self._dg = view["given.df"], view["given.g"], view["given.dg"]
         self._shape, self._zeros = (d,), np.zeros(d)
         # Plain views of one axis take arrays faster than NumPy's do.
@@ -152,37 +151,17 @@ class CompiledRound(Mirror[RoundState]):
     @property
     def row(self) -> int:
         """In which row of the open batch the next round is written down."""
-        return int(self.numbers[self.cursor])
+        return 0 if self.ring is None else int(self.numbers[self.cursor])
 
-    def fits(self, standing: Standing) -> bool:
-        """Whether the next round can be played here."""
-        played, ledger = standing.played, standing.kept.ledger
-        if not standing.alone or len(played.totals.hard) > self.k:
-            return False
-        if learns_constraints(self._record) and standing.pending().learned() not in (None, self.k):
-            return False
-        # Python ends an open batch where the round turns out to be of another kind.
-        return ledger is None or played.rounds == ledger.rounds_read or ledger.k == self.k
-
-    def follow(self, standing: Standing) -> Ledger | None:
-        """Be as the session stands; the ledger, whose open batch is in this memory from now on."""
-        (copy, _, totals, rounds, _), ledger = standing.played, standing.kept.ledger
+    def follow(self, now: RoundState) -> None:
+        """Be as these rounds were played."""
+        copy, _, totals, rounds = now
         if copy is not self._copy or totals is not self._totals:
             self._copy = self._totals = None
             state = with_room(self._record, copy.state, self.k)
-            self.write(RoundState(state, copy.x, copy.x, totals.padded(self.k), float(rounds)))
+            self.write(CompiledState(state, copy.x, copy.x, totals.padded(self.k), float(rounds)))
             self._copy, self._totals = copy, totals
         self.numbers[self.rounds_at] = float(rounds)
-        if ledger is None or self.ring is None:
-            return None
-        if ledger.rows is not self.ring or ledger.reader is not self.reader:
-            ledger = standing.ledger()
-            assert ledger is not None
-            ledger.read_with(self.reader)
-            if ledger.rows is not self.ring:
-                ledger.begin(self.k, self.ring)
-        self.resume(rounds - ledger.rounds_read)
-        return ledger
 
     def play(self, f: float, df: Array | None, g: Array | float | None, dg: Array | None) -> PlayOutcome:
         """Play a round with what was observed. The numbers themselves are checked by the compiled code, their types here."""
@@ -209,7 +188,7 @@ class CompiledRound(Mirror[RoundState]):
             return PLAYED
         return REFUSED if answer > DONE else PLAYED_CHECK_NOW
 
-    def note(self, ledger: Ledger, before: Played) -> None:
+    def note(self, ledger: Ledger, before: RoundState) -> None:
         """Tell the ledger of which rounds the rows are that were written since `before` was played."""
         ahead = self.rounds - before.rounds
         old, new = max(0, before.rounds - ledger.rounds_read), self.rounds - ledger.rounds_read
@@ -226,14 +205,12 @@ class CompiledRound(Mirror[RoundState]):
         """What was observed of the round just played; its arrays are the memory's own, good until the next round."""
         return Feedback(self._played, self.numbers[self._at_f], self._df, self._g, self._dg)
 
-    def played(self, before: Played, ledger: Ledger | None) -> Played:
-        """What was played as the memory has it; it was `before` when the memory began to follow. The ledger then knows the rows' rounds."""
-        if ledger is not None:
-            self.note(ledger, before)
+    def played(self, before: RoundState) -> RoundState:
+        """What was played as the memory has it; it was `before` when the memory began to follow."""
         state, x, _, totals, rounds = self.read()
         ahead = int(rounds) - before.rounds
         if not ahead:
             return before
-        copy = Copy(state, x, before.copy.updates + ahead, before.copy.steered, before.copy.costs)
+        copy = before.copy._replace(state=state, x=x, updates=before.copy.updates + ahead)
         self._copy, self._totals = copy, totals
-        return Played(copy, before.begun + ahead, totals, int(rounds))
+        return RoundState(copy, before.begun + ahead, totals, int(rounds))

@@ -7,19 +7,16 @@ without either, where it stands is drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.session import inspection, report_text
+from bridle.session import report_text
 from bridle.session.certificate import Certificate
-from bridle.session.durable import DurableCore
 from bridle.session.rates import limit_names
-from bridle.session.replay import Restore
-from bridle.session.rounds import HistoryEntry
+from bridle.session.session import HistoryEntry
 from bridle.showing import cards, count, figures, number, short
 from bridle.showing.marks import TITLES, UNITS, Axis, Bar, Chart, Quantity, against_round, chosen, line
 
@@ -58,23 +55,11 @@ def from_history(entries: Sequence[HistoryEntry]) -> SessionCurve:
     return SessionCurve(at, [told[t]["ccv"] for t in at], nothing, nothing, nothing)
 
 
-def from_journal(core: DurableCore, restore: Restore) -> SessionCurve:
-    """The curve of a durable session: its journal is replayed as far back as it goes, and what is proved is asked on the way."""
-    wanted = marks(core.session.rounds)
-    again = inspection.reader(core.store, core.name, restore)
-    again.rewind()
-    found: dict[int, tuple[float | None, ...]] = {}
-    for events in chain([()], ([event] for event in core.store.tail(again.found.id, again.seq))):
-        again.advance(events)
-        session: Any = again.session
-        if session.rounds in wanted and session.rounds not in found:
-            proof = _proof(session)
-            bound = None if proof is None else proof.bound
-            found[session.rounds] = session.ccv, _value(bound, "ccv"), None if proof is None else proof.regret, _value(bound, "regret")
-    if not found:
-        raise InputError(f"session {core.name!r} has no rounds to draw yet")
-    columns = [list(each) for each in zip(*found.values(), strict=True)]
-    return SessionCurve(list(found), *columns)
+def looked_at(session: Any) -> tuple[float | None, ...]:
+    """What is known of a session now: CCV and its bound, certified regret and its bound."""
+    proof = _proof(session)
+    bound = None if proof is None else proof.bound
+    return session.ccv, _value(bound, "ccv"), None if proof is None else proof.regret, _value(bound, "regret")
 
 
 def _proof(session: Any) -> Certificate | None:

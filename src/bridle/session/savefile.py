@@ -1,53 +1,55 @@
-"""Save files: one `.npz` with the leaves under their dotted names and a JSON header; written atomically, never pickled.
-
-A session in one piece of bytes, as a journal keeps it: what it was made from, and snapshots of it.
-
-A capsule is a save file with a few facts before it that a save file does not have: the budgets, what was changed on the way, the evidence
-of all events so far, and who made it on which machine. Its digest is of the facts and of every number; where a session was made from and
-how it was played does not matter to it, only where it stands. So two sessions with one digest go on alike.
-"""
+"""Save files: one `.npz` with the leaves under their dotted names and a JSON header; written atomically, never pickled."""
 
 from __future__ import annotations
 
 import importlib
-import io
 import pkgutil
-import platform
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
-from importlib import metadata
-from struct import Struct
 from types import ModuleType
-from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar, cast
+from typing import Any, BinaryIO, TypedDict, TypeVar, cast
 
 import numpy as np
 
 from bridle import policies, records, storage, validate
-from bridle.core import InputError
+from bridle.core import Feedback, InputError
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import Configured, with_room
-from bridle.policies.round_maps import RuleMixture
 from bridle.records import Arrays
-from bridle.session.alarms import WarningLog, Watch
-from bridle.session.boundary import Boundary, Memory
-from bridle.session.feedback import LARGEST, Limits
+from bridle.session import late
+from bridle.session.actions import frozen
+from bridle.session.certificate import Moved
+from bridle.session.feedback import LARGEST
 from bridle.session.ledger import LedgerFacts
-from bridle.session.parts import SessionParts
-from bridle.session.purse import Budgets, Purse
+from bridle.session.state import (
+    Changes,
+    Copy,
+    Late,
+    Memory,
+    Past,
+    Plan,
+    RoundState,
+    Said,
+    SessionState,
+    Shared,
+    UnlikeTold,
+    Waiting,
+    WarningLog,
+    Watch,
+)
+from bridle.session.step import learned
 from bridle.storage import Facts, StrPath
 
-SCHEMA = 4
+SCHEMA = 5
 """The version of the format: files of no other are read."""
 
-MEMBERS = ("start", "state", "totals", "copies", "desk", "ledger", "boundary", "domain", "parameters")
+MEMBERS = ("start", "state", "totals", "copies", "late", "ledger", "said", "domain", "parameters")
 """What the names of a save file's arrays begin with, up to the first dot."""
 
-FINITE = ("desk",)
+FINITE = ("late",)
 """Those that never hold an infinite number: what was given or decided."""
 
 CLOSE = 1e-6
@@ -72,8 +74,8 @@ class SessionFacts(TypedDict):
     alarms: dict[str, int]
     sizes: Sequence[float]
     engine: str
-    compiled: int | None
     ledger: LedgerFacts | None
+    changes: list[Any]
 
 
 class SessionOptions(TypedDict, total=False):
@@ -91,24 +93,9 @@ class SessionOptions(TypedDict, total=False):
     names: list[str]
 
 
-class SessionImage(NamedTuple):
-    """Everything that a save file holds of a session; `compiled` is for how many constraints its round was compiled, if it was."""
-
-    parts: SessionParts
-    start: Array
-    rounds: int
-    totals: RunningTotals
-    log: WarningLog
-    engine: str
-    compiled: int | None
-    limits: Limits
-    boundary: Boundary | None = None
-    memory: Memory = Memory()
-
-
-def save(path: StrPath, session: SessionImage) -> None:
+def save(path: StrPath, plan: Plan, state: SessionState) -> None:
     """Write a save file: the whole new one, or the old one stays."""
-    members = packed(session)
+    members = packed(plan, state)
     with storage.replacing(storage.named(path)) as file:
         write(file, members)
 
@@ -121,50 +108,135 @@ def write(file: BinaryIO, members: Arrays) -> None:
         raise complaint.__context__ or complaint from None
 
 
-def packed(session: SessionImage) -> Arrays:
+def packed(plan: Plan, state: SessionState) -> Arrays:
     """What a save file holds of a session: its arrays, and the header as text under its own name."""
-    parts, pending = session.parts, session.parts.pending
-    first, *others = pending.copies
-    k = len(session.totals.hard)
-    states = [records.leaves(with_room(parts.record, copy.state, k)) for copy in others]
+    (_, _, totals, rounds), slow = state
+    first, *others = state.copies
+    k, ledger = len(totals.hard), state.ledger()
+    states = [records.leaves(with_room(plan.record, copy.state, k)) for copy in others]
     more: dict[str, Scalar] = {
         f"copies.{key}": np.stack([np.asarray(state[key], dtype=float) for state in states]) for key in (states or [{}])[0]
     }
-    more |= {f"desk.{key}": value for key, value in pending.arrays().items()}
+    more |= {f"late.{key}": value for key, value in _late_arrays(state).items()}
+    more |= {f"said.{key}": value for key, value in _said_arrays(plan, state, _with_room(plan, slow.memory, k)).items()}
     facts: SessionFacts = {
-        "late": pending.late,
-        "pending": pending.limit,
-        "timeout": pending.timeout,
-        "alarms": session.log.rounds,
-        "sizes": session.log.sizes,
-        "engine": session.engine,
-        "compiled": session.compiled,
-        "run": pending.run,
-        "largest": None if session.limits.largest == LARGEST else session.limits.largest,
-        "most_constraints": session.limits.most,
-        "names": list(parts.names),
+        "late": plan.late,
+        "pending": plan.pending,
+        "timeout": plan.timeout,
+        "alarms": slow.log.rounds,
+        "sizes": slow.log.sizes,
+        "engine": plan.engine,
+        "run": slow.late.run,
+        "largest": None if plan.limits.largest == LARGEST else plan.limits.largest,
+        "most_constraints": plan.limits.most,
+        "names": list(plan.names),
         "ledger": None,
+        "changes": [list(slow.changes.offsets), list(slow.changes.listed)],
     }
-    watch = session.log.watch
-    if watch is not None:
-        more |= records.leaves(watch, "ledger.watch")
-    if parts.ledger is not None:
-        arrays, facts["ledger"] = parts.ledger.saved()
+    if slow.log.watch is not None:
+        more |= records.leaves(slow.log.watch, "ledger.watch")
+    if ledger is not None:
+        arrays, facts["ledger"] = ledger.saved()
         more |= {f"ledger.{key}": value for key, value in arrays.items()}
-    if session.boundary is not None:
-        more |= {
-            f"boundary.{key}": value
-            for key, value in session.boundary.saved(_with_room(session.boundary, session.memory, k), session.rounds, pending.front).items()
-        }
-    totals = {"totals.rounds": float(session.rounds), **records.leaves(session.totals, "totals")}
-    return _sealed(parts, session.start, with_room(parts.record, first.state, k), totals, more, facts)
+    sums = {"totals.rounds": float(rounds), **records.leaves(totals, "totals")}
+    return _sealed(plan, slow.start, with_room(plan.record, first.state, k), sums, more, facts)
 
 
-def _with_room(boundary: Boundary, memory: Memory, k: int) -> Memory:
+def _with_room(plan: Plan, memory: Memory, k: int) -> Memory:
     """A session's memory, with room for k constraints in the states of policies that are rules and have not learned yet how many."""
-    players = boundary.through.players if isinstance(boundary.through, RuleMixture) else []
+    players = [] if plan.rules is None else plan.rules.players
     states = (with_room(record, state, k) for (_, record), state in zip(players, memory.states, strict=True))
     return memory._replace(states=tuple(states))
+
+
+ASLEEP = -1e300
+"""What stands in a file for a rule that proposes nothing: files hold finite numbers."""
+
+
+def _awake(terms: Array) -> Array:
+    return np.where(np.isnan(terms), ASLEEP, terms)
+
+
+def _asleep(terms: Array) -> Array:
+    return np.where(terms == ASLEEP, np.nan, terms)
+
+
+def _late_arrays(state: SessionState) -> Arrays:
+    """The copies of the policy but for their states, and the rounds that wait."""
+    copies, late, d = state.copies, state.slow.late, len(state.now.copy.x)
+    saved = {
+        "numbers": np.array([state.now.begun, late.lost, late.ever_shared], dtype=float),
+        "copies": np.array([[copy.updates, copy.steered] for copy in copies], dtype=float),
+        "costs": np.array([copy.costs for copy in copies], dtype=float),
+        "shared": np.array([[each.number, each.copy, each.level, *each.normal] for each in late.shared]).reshape(-1, d + 3),
+        "waiting": np.array([[number, each.copy, *each.x] for number, each in late.waiting.items()], dtype=float).reshape(-1, d + 2),
+    }
+    for number, each in late.waiting.items():
+        if each.terms is not None:
+            saved[f"terms.{number}"] = _awake(each.terms)
+        if each.action is not None:
+            saved[f"action.{number}"] = each.action
+        saved |= records.leaves(each.made, f"made.{number}")
+    return saved
+
+
+def _late_restored(plan: Plan, saved: Arrays, states: list[object], run: str) -> tuple[int, Copy, Late]:
+    """How many rounds were begun, the first copy, and the others with the rounds that wait."""
+    begun, lost, ever_shared = (int(value) for value in saved["numbers"])
+    rows = zip(states, saved["copies"], saved["costs"].tolist(), strict=True)
+    first, *others = (
+        Copy(state, plan.decided(state), int(updates), int(steered), UnlikeTold(*costs)) for state, (updates, steered), costs in rows
+    )
+    waiting = {}
+    for number, copy, *x in saved["waiting"].tolist():
+        terms, made = saved.get(f"terms.{int(number)}"), None
+        if plan.remembers is not None:
+            made = records.filled(plan.remembers.made([first, *others][int(copy)].state), saved, f"made.{int(number)}")
+        terms = None if terms is None else _asleep(terms)
+        waiting[int(number)] = Waiting(np.array(x), int(copy), terms, saved.get(f"action.{int(number)}"), made)
+    busy = {each.copy for each in waiting.values()}
+    idle = (0,) if plan.late == "pool" else tuple(i for i in range(len(states)) if i not in busy)
+    shared = tuple(Shared(int(row[0]), int(row[1]), row[3:].copy(), float(row[2])) for row in saved["shared"])
+    return begun, first, Late(tuple(others), idle, waiting, lost, shared, ever_shared, run)
+
+
+def _said_arrays(plan: Plan, state: SessionState, memory: Memory) -> dict[str, Scalar]:
+    """What was said of this round, and what observations have left beside the policy; nothing where all of that is empty."""
+    rounds, cost, hard, signed, violated, above = memory.moved
+    begun, terms, action, at, before, turn, front = state.slow.said or Said(-1)
+    if plan.through is None and begun < 0 and not rounds and not state.slow.known:
+        return {}
+    untouched = before is not None and (turn, front) == (state.now.rounds, late.front(plan, state))
+    arrays: dict[str, Scalar] = {
+        "numbers": np.array([float(plan.free), begun, rounds, cost, violated, float(untouched), float(state.slow.known)])
+    }
+    arrays |= {"hard": hard, "signed": signed, "above": above}
+    arrays |= {} if terms is None else {"terms": _awake(terms)}
+    some = {"action": action, "at": at, "scale": memory.scale}
+    arrays |= {name: value for name, value in some.items() if value is not None}
+    if memory.past:
+        arrays |= {f"past.{name}": value for name, value in _written_past(memory.past).items()}
+    arrays |= {f"states.{name}": leaf for name, leaf in records.leaves(memory.states).items()}
+    return arrays | (records.leaves(before, "before") if untouched else {})
+
+
+def _written_past(past: Past) -> Arrays:
+    """Observations as arrays, whatever number of constraints each had."""
+    return {
+        "rows": np.array([[len(each.g), float(each.f), *each.x, *each.df] for each in past]),
+        "g": np.concatenate([each.g for each in past]),
+        "dg": np.concatenate([each.dg for each in past]),
+    }
+
+
+def _unwritten_past(saved: Arrays) -> Past:
+    """What `_written_past` was given."""
+    past, at = [], 0
+    for row in saved.get("rows", np.zeros((0, 2))):
+        k, d = int(row[0]), (len(row) - 2) // 2
+        past.append(frozen(Feedback(row[2 : 2 + d], float(row[1]), row[2 + d :], saved["g"][at : at + k], saved["dg"][at : at + k])))
+        at += k
+    return tuple(past)
 
 
 class Unportable(Exception):
@@ -236,43 +308,58 @@ class Saved:
                 options["levels"], options["tolerance"] = ledger["levels"], ledger["tolerance"]
             return options
 
-    def restore(self, fresh: SessionImage) -> SessionImage:
-        """Put what was saved into the parts of a session just made; the numbers that it goes on with."""
-        parts, pending, ledger, facts = fresh.parts, fresh.parts.pending, fresh.parts.ledger, self.facts
-        rounds, cost, hard = self.totals
-        template = with_room(parts.record, pending.ready.state, len(hard))
-        state = self.fill(template)
-        restored = fresh._replace(rounds=rounds, totals=RunningTotals(cost, hard, self.arrays["totals.signed"]), compiled=None)
+    def restore(self, plan: Plan, fresh: SessionState) -> tuple[Plan, SessionState]:
+        """The plan and the state that were saved, from those of a session just made."""
+        facts, (rounds, cost, hard) = self.facts, self.totals
+        template = with_room(plan.record, fresh.now.copy.state, len(hard))
+        first, slow = self.fill(template), fresh.slow
         with self.checking():
-            arrays = self.part("desk.")
-            pending.run = str(facts["run"])
-            pending.restore(arrays, [state, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))])
-            fresh.log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
-            cost, constraint, value = facts["sizes"]
-            fresh.log.sizes = (float(cost), float(constraint), float(value))
-            if ledger is not None and facts["ledger"] is not None:
-                ledger.restore(self.part("ledger."), facts["ledger"], rounds)
-            if boundary := self.part("boundary."):
-                before = self.fill(template, "boundary.before.") if any(name.startswith("before.") for name in boundary) else None
-                edge = fresh.boundary or Boundary(None)
-                states = _with_room(edge, edge.after, len(hard)).states
-                restored = restored._replace(boundary=edge.restored(boundary, before, self.fill(states, "boundary.states.")))
+            arrays = self.part("late.")
+            states = [first, *(self.fill(template, "copies.", i) for i in range(len(arrays["copies"]) - 1))]
+            begun, copy, waiting = _late_restored(plan, arrays, states, str(facts["run"]))
+            log, (longest, steepest, value) = WarningLog(), facts["sizes"]
+            log.rounds = {str(kind): int(t) for kind, t in facts["alarms"].items()}
+            log.sizes = (float(longest), float(steepest), float(value))
             watch = self.part("ledger.watch.")
             if watch:
                 since, x, limits = (watch[name] for name in Watch._fields)
                 if x.shape != self.start.shape or limits.ndim != 1:
                     raise ValueError("watch")
-                fresh.log.watch = Watch(int(since), x, limits)
-            compiled = facts["compiled"]
-            restored = restored._replace(compiled=None if compiled is None else int(compiled))
-        self.check_decisions(parts)
-        return restored
+                log.watch = Watch(int(since), x, limits)
+            ledger = slow.ledger
+            if ledger is not None and facts["ledger"] is not None:
+                ledger.restore(self.part("ledger."), facts["ledger"], rounds)
+            offsets, listed = facts["changes"]
+            changes = Changes(tuple(map(float, offsets)), tuple(listed))
+            totals = RunningTotals(cost, hard, self.arrays["totals.signed"])
+            slow = slow._replace(late=waiting, log=log, changes=changes, start=self.start)
+            plan, state = self._said_restored(plan, SessionState(RoundState(copy, begun, totals, rounds), slow), template)
+        self.check_decisions(plan, state)
+        return plan, SessionState(state.now, learned(plan, state))
 
-    def check_decisions(self, parts: SessionParts) -> None:
+    def _said_restored(self, plan: Plan, state: SessionState, template: object) -> tuple[Plan, SessionState]:
+        """With what was said of the round, and what observations had left."""
+        saved = self.part("said.")
+        if not saved:
+            return plan, state
+        free, begun, moved_rounds, cost, violated, untouched, known = saved["numbers"].tolist()
+        moved = Moved(int(moved_rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
+        states = _with_room(plan, state.slow.memory, len(state.now.totals.hard)).states
+        past = _unwritten_past(records.under("past.", saved))
+        memory = Memory(moved, past, self.fill(states, "said.states."), saved.get("scale"))
+        said = None
+        if begun >= 0.0:
+            terms = _asleep(saved["terms"]) if "terms" in saved else None
+            before = self.fill(template, "said.before.") if untouched else None
+            turn, front = state.now.rounds, late.front(plan, state)
+            said = Said(int(begun), terms, saved.get("action"), saved.get("at"), before, turn, front)
+        return plan.changed(free=bool(free)), state.with_slow(memory=memory, said=said, known=bool(known))
+
+    def check_decisions(self, plan: Plan, state: SessionState) -> None:
         """Refuse decisions that are not finite, and those of a registered policy that are not in its domain."""
-        waiting = [each.x for each in parts.pending.waiting.values()]
-        for x in [copy.x for copy in parts.pending.copies] + waiting:
-            within = parts.domain is None or parts.configured is None or parts.domain.contains(x, CLOSE)
+        waiting = [each.x for each in state.slow.late.waiting.values()]
+        for x in [copy.x for copy in state.copies] + waiting:
+            within = plan.domain is None or plan.configured is None or plan.domain.contains(x, CLOSE)
             if x.shape != self.start.shape or not np.isfinite(x).all() or not within:
                 raise InputError(f"cannot load {self.path}: it is damaged (a decision must lie in the domain; {validate.show(x)} does not)")
 
@@ -332,15 +419,15 @@ class Saved:
 
 
 def _sealed(
-    parts: SessionParts,
+    plan: Plan,
     start: Array,
     state: object,
     totals: dict[str, Scalar],
     more: dict[str, Scalar],
     facts: SessionFacts,
 ) -> Arrays:
-    arrays, policy = {"start": start}, parts.configured
-    header: dict[str, object] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(parts.record).__name__}
+    arrays, policy = {"start": start}, plan.configured
+    header: dict[str, object] = {"library": "bridle", "schema": SCHEMA, "policy": None, "kind": type(plan.record).__name__}
     header["session"] = facts
     if policy is not None:
         try:
@@ -440,139 +527,3 @@ def _modules(room: str) -> list[ModuleType]:
     package = importlib.import_module(f"bridle.{room}")
     names = [found.name for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")]
     return [package, *map(importlib.import_module, names)]
-
-
-MAGIC, LENGTH = b"bridle-session-1\n", Struct("<I")
-
-
-class Capsule(NamedTuple):
-    """The facts of a capsule, and its save file."""
-
-    facts: Facts
-    saved: Saved
-    digest: bytes
-
-
-def sealed(facts: Facts, image: SessionImage) -> tuple[bytes, bytes]:
-    """A capsule in bytes, and its digest."""
-    members, file = packed(image), io.BytesIO()
-    write(file, members)
-    head = storage.canonical(facts).encode()
-    seal = cast(Facts, storage.parse(str(members["header"])))["digest"]
-    return b"".join((MAGIC, LENGTH.pack(len(head)), head, file.getvalue())), _digest(head, seal)
-
-
-def opened(data: bytes, name: str) -> Capsule:
-    """A capsule's bytes read back; `name` is what is to blame where they are damaged."""
-    start = len(MAGIC) + LENGTH.size
-    if not data.startswith(MAGIC) or len(data) < start:
-        raise InputError(f"cannot read {name}: it was not written by this version of bridle, or is damaged")
-    end = start + LENGTH.unpack_from(data, len(MAGIC))[0]
-    try:
-        facts = cast(Facts, storage.parse(data[start:end]))
-    except ValueError:
-        raise InputError(f"cannot read {name}: it is damaged") from None
-    saved = parsed(data[end:], name)
-    return Capsule(facts, saved, _digest(data[start:end], saved.seal))
-
-
-def _digest(head: bytes, seal: str) -> bytes:
-    return sha256(head + b"\n" + seal.encode()).digest()
-
-
-# --- who made it --------------------------------------------------------------------------------------------------------------------------
-
-
-@cache
-def library(engine: str) -> str:
-    """The versions on which the bits of a round depend."""
-    names = ["numpy", "scipy", *(["llvmlite"] if engine == "compiled" else [])]
-    own = getattr(sys.modules["bridle"], "__version__", "?")  # the whole package imports this file, not the other way round
-    return ", ".join([f"engine {engine}", f"bridle {own}", *(f"{name} {_version(name)}" for name in names)])
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "?"
-
-
-@cache
-def machine() -> str:
-    """The machine on which the bits of a round depend."""
-    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-
-
-# --- the policy ---------------------------------------------------------------------------------------------------------------------------
-
-
-def refuse_another_policy(policy: object, saved: Saved, name: str) -> None:
-    """One error that says how a policy differs from the one that a session was made with; none where they are the same."""
-    mine = policy if isinstance(policy, Configured) else None
-    kind = type(policy.record if mine is not None else policy).__name__  # type: ignore[attr-defined]
-    its = saved.header.get("policy")
-    if its is None:  # nobody but its author can tell what it is
-        if kind != saved.header["kind"]:
-            raise _differs(name, "policy", saved.header["kind"], kind)
-        return
-    if mine is None or mine.name != its:
-        raise _differs(name, "policy", its, kind if mine is None else mine.name)
-    arrays: dict[str, Any] = {}
-    domain, parameters = mine.recipe
-    try:
-        codes = {key: encode_value(value, f"parameters.{key}", arrays) for key, value in parameters.items()}
-        given = {"domain": encode_value(domain, "domain", arrays), **{f"parameters.{key}": code for key, code in codes.items()}}
-    except Unportable as odd:
-        raise InputError(f"policy must be made of what bridle has to resume {name!r}; its {odd} is not") from None
-    stored = {"domain": saved.header["domain"], **{f"parameters.{key}": code for key, code in saved.header["parameters"].items()}}
-    for part in sorted(given.keys() | stored.keys()):
-        one, other = (
-            None
-            if part not in codes
-            else storage.digest({"code": codes[part]}, {key: value for key, value in found.items() if f"{key}.".startswith(f"{part}.")})
-            for codes, found in ((given, {key: np.asarray(value, dtype=float) for key, value in arrays.items()}), (stored, saved.arrays))
-        )
-        if one != other:
-            what = part.removeprefix("parameters.")
-            raise _differs(name, what, _shown(stored.get(part), saved.arrays), _shown(given.get(part), arrays))
-
-
-def refuse_other_options(given: Mapping[str, object], saved: Saved, name: str) -> None:
-    """One error that names an option which differs from the one that a session was made with."""
-    options: dict[str, Any] = dict(saved.options)
-    for key, value in given.items():
-        stored = list(saved.start) if key == "x1" else options.get(key)
-        same = np.array_equal(np.asarray(value, dtype=float), saved.start) if key == "x1" else _plain(value) == _plain(stored)
-        if not same:
-            raise _differs(name, key, _plain(stored), _plain(value))
-
-
-def refuse_other_budgets(gates: Budgets, made: Capsule, name: str) -> None:
-    """One error that names a budget which is not as the session was made with."""
-    if gates is None:
-        return
-    given, stored = Purse.checked(gates).facts(), made.facts["purse"]
-    for budget in sorted(given.keys() | stored.keys()):
-        if given.get(budget) != stored.get(budget):
-            raise _differs(name, f"gates[{budget!r}]", stored.get(budget), given.get(budget))
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, (tuple, list, np.ndarray)) else value
-
-
-def _shown(code: Any, arrays: Mapping[str, Any]) -> object:
-    if code is None:
-        return None
-    value = decode_value(code, dict(arrays))
-    if not records.is_record(value):
-        return value.tolist() if isinstance(value, np.ndarray) else value
-    leaves = ", ".join(f"{key} {np.asarray(leaf).tolist()}" for key, leaf in records.leaves(value).items())
-    return f"{type(value).__name__} ({leaves})"
-
-
-def _differs(name: str, what: str, stored: object, given: object) -> InputError:
-    shown, mine = (str(each) if isinstance(each, str) else validate.show(each) for each in (stored, given))
-    short, long = (text if len(text) <= 120 else f"{text[:117]}..." for text in (shown, mine))
-    return InputError(f"{what} must be {short}, as session {name!r} was made with, not {long}; leave it out to go on with it")

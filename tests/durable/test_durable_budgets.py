@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session.durable import KeyConflict
+from bridle.durable.journal import KeyConflict
 from helpers.durable_runs import crash, journal, rebuilt, url_of
 
 RECORD = {"f": 0.3, "df": [1.0, 0.0], "g": 0.1, "dg": [0.0, 1.0]}
@@ -34,9 +34,9 @@ def test_budgets_are_rebuilt_as_they_were(tmp_path):
             pacer.set_budget(60.0, 120)
             session.gate("money").set_budget(9.0)
             gate.set_budget(9.0)
-    core = session._core
-    assert core.purse.find("pace").facts() == pacer.facts()
-    assert core.purse.find("money").facts() == gate.facts()
+    core = session.journal
+    assert core.budgets.find("pace").facts() == pacer.facts()
+    assert core.budgets.find("money").facts() == gate.facts()
     assert session.gate("pace").certified_loss == pacer.certified_loss
     session.close()
 

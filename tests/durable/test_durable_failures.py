@@ -44,7 +44,7 @@ class Failing:
     """The store's `append`, which fails once: before it has written, or after."""
 
     def __init__(self, session, problem, after):
-        self.store, self.problem, self.after = session._core.store, problem, after
+        self.store, self.problem, self.after = session.journal.store, problem, after
         self.append = self.store.append
         self.store.append = self
 
@@ -143,7 +143,7 @@ def test_a_warning_that_is_an_error_comes_after_the_round_is_durable(tmp_path):
                 session.observe(**RECORD)
             except bridle.BridleWarning:
                 told += 1
-                assert len(journal(session)) == session._core.seq
+                assert len(journal(session)) == session.journal.seq
     assert told
     assert session.rounds == 6
     crash(session)
@@ -178,7 +178,7 @@ def test_history_hears_of_no_round_twice_after_a_failed_commit(tmp_path, monkeyp
         session.change_limit(0, at_most=0.1)  # a new session takes the place of the old
         session.observe(**RECORD)
         with monkeypatch.context() as patch:
-            patch.setattr(session._core.store, "append", refusing)
+            patch.setattr(session.journal.store, "append", refusing)
             with pytest.raises(StoreError):
                 session.observe(**RECORD)
         session.observe(**RECORD)
@@ -193,10 +193,10 @@ def test_a_session_that_was_taken_over_answers_no_more(session, tmp_path):
     from bridle import database
 
     session.observe(**RECORD)
-    owner = session._core.store.owner
+    owner = session.journal.store.owner
     other = database.open_store(url_of(tmp_path), owner=None)
     other.owner = owner  # as if the first had been taken for dead
-    other.take(session._core.found)
+    other.take(session.journal.found)
     with pytest.raises(Fenced, match="has another owner now"):
         session.observe(**RECORD)
     with pytest.raises(bridle.InputError, match=r"session 'run' has another owner now.*open it again"):
@@ -274,7 +274,7 @@ def test_a_call_from_inside_of_a_call_is_refused(session):
                 call()
             said.append(wrong.value)
 
-    store = session._core.store
+    store = session.journal.store
     append = store.append
 
     def meanwhile(lease, rows):

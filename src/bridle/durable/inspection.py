@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from bridle import validate
 from bridle.core import InputError
 from bridle.database.rows import Damaged, Found
-from bridle.session import savefile
-from bridle.session.replay import ReplayedSession, ReplayError, Restore
-from bridle.session.rounds import HistoryEntry
+from bridle.durable.replay import ReplayedSession, ReplayError
+from bridle.durable.snapshot import opened
+from bridle.session.pictures import SessionCurve, looked_at, marks
+from bridle.session.session import HistoryEntry
 
 if TYPE_CHECKING:
     from bridle.database.store import EventStore
@@ -55,7 +57,7 @@ def find(store: EventStore, name: str) -> Found:
 def kept(store: EventStore, name: str) -> KeptSession:
     """What is known of a session without replaying it."""
     found = find(store, name)
-    made = savefile.opened(found.spec, f"session {name!r}")
+    made = opened(found.spec, f"session {name!r}")
     header = made.saved.header
     return {
         "name": name,
@@ -69,15 +71,15 @@ def kept(store: EventStore, name: str) -> KeptSession:
     }
 
 
-def reader(store: EventStore, name: str, restore: Restore) -> ReplayedSession:
+def reader(store: EventStore, name: str) -> ReplayedSession:
     """A session that nobody here owns, to be rebuilt and read."""
     found = find(store, name)
-    return ReplayedSession(store, found, restore)
+    return ReplayedSession(store, found)
 
 
-def at_round(store: EventStore, name: str, restore: Restore, round: int | None) -> ReplayedSession:
+def at_round(store: EventStore, name: str, round: int | None) -> ReplayedSession:
     """The session after so many rounds were observed, replayed from its beginning; after all of them where none is named."""
-    core = reader(store, name, restore)
+    core = reader(store, name)
     core.rewind()
     if round is not None and round < core.session.rounds:
         raise InputError(f"round must be at least {core.session.rounds}: the journal of session {name!r} was trimmed, not {round}")
@@ -90,19 +92,19 @@ def at_round(store: EventStore, name: str, restore: Restore, round: int | None) 
     return core
 
 
-def rounds(store: EventStore, name: str, restore: Restore, put: Callable[[HistoryEntry], object]) -> ReplayedSession:
+def rounds(store: EventStore, name: str, put: Callable[[HistoryEntry], object]) -> ReplayedSession:
     """Replay a session from its beginning, and give what `history` was told of every round."""
-    core = reader(store, name, restore)
+    core = reader(store, name)
     core.rewind()
     core.advance(store.tail(core.found.id, core.seq), replayed=put)
     return core
 
 
-def verify(store: EventStore, name: str, restore: Restore) -> Verified:
+def verify(store: EventStore, name: str) -> Verified:
     """Replay a session from its beginning: every event must lead where it did, and every snapshot be what stood there then."""
     said = Verified(name)
     try:
-        core = reader(store, name, restore)
+        core = reader(store, name)
         core.rewind()
         snapshots = {row.seq: row for row in store.snapshots(core.found.id) if row.seq != core.seq}
         said.events, said.snapshots = core.seq, int(core.seq > 0)
@@ -124,7 +126,7 @@ def verify(store: EventStore, name: str, restore: Restore) -> Verified:
     return said
 
 
-def trim(store: EventStore, name: str, restore: Restore, before: int | None = None) -> tuple[int, int]:
+def trim(store: EventStore, name: str, before: int | None = None) -> tuple[int, int]:
     """Drop the events before a snapshot, the older of the two unless told, once every digest fits; which event is the first, and was.
 
     What is dropped cannot be replayed, exported or looked up by its identity any more.
@@ -136,7 +138,7 @@ def trim(store: EventStore, name: str, restore: Restore, before: int | None = No
     if before is not None and before not in kept:
         shown = " or ".join(map(str, sorted(kept)))
         raise InputError(f"before must be the number of a snapshot of session {name!r}, {shown}, not {before}")
-    said = verify(store, name, restore)
+    said = verify(store, name)
     if said.wrong:
         raise InputError(f"session {name!r} is not trimmed: {said.wrong[0]}")
     was = store.first(found.id)
@@ -147,9 +149,24 @@ def trim(store: EventStore, name: str, restore: Restore, before: int | None = No
 def _wrong(core: ReplayedSession, digest: bytes, body: bytes) -> list[str]:
     """What is wrong with a snapshot of where the core stands."""
     try:
-        found = savefile.opened(body, f"snapshot {core.seq}")
+        found = opened(body, f"snapshot {core.seq}")
     except InputError as wrong:
         return [str(wrong)]
     if found.digest != digest:
         return [f"snapshot {core.seq} is not what was written: its digest does not fit"]
     return [] if digest == core.sealed()[1] else [f"snapshot {core.seq} is not what the events before it lead to"]
+
+
+def curve(core: ReplayedSession) -> SessionCurve:
+    """The curve of a session in a database: its journal is replayed as far back as it goes, and what is proved is asked on the way."""
+    wanted, again = marks(core.session.rounds), reader(core.store, core.name)
+    again.rewind()
+    found: dict[int, tuple[float | None, ...]] = {}
+    for events in chain([()], ([event] for event in core.store.tail(again.found.id, again.seq))):
+        again.advance(events)
+        if again.session.rounds in wanted and again.session.rounds not in found:
+            found[again.session.rounds] = looked_at(again.session)
+    if not found:
+        raise InputError(f"session {core.name!r} has no rounds to draw yet")
+    columns = [list(each) for each in zip(*found.values(), strict=True)]
+    return SessionCurve(list(found), *columns)

@@ -237,16 +237,16 @@ def test_the_mark_is_written_before_an_answer_and_after_its_commit(tmp_path, mon
     session = bridle.Session.open(url, "shop", policy=bridle.policy("anytime", bridle.Ball(2)))
     for seq in range(1, 6):
         session.observe(f=0.0, df=[1.0, 0.0])
-        assert session._core.store._mark.read().events == seq
+        assert session.journal.store._mark.read().events == seq
     monkeypatch.setattr(mark.HighWaterMark, "note", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         session.observe(f=0.0, df=[1.0, 0.0])
     monkeypatch.undo()
-    assert session._core.store._mark.read().events == 5
+    assert session.journal.store._mark.read().events == 5
     with open_store(url, readonly=True) as store:
         assert store.head(1) == 6
     assert session.rounds == 6, "it reads its journal again"
-    assert session._core.store._mark.read().events == 6, "nobody is told of a round that is not marked"
+    assert session.journal.store._mark.read().events == 6, "nobody is told of a round that is not marked"
     session.close()
 
 
@@ -277,7 +277,7 @@ def test_two_stores_on_one_database_share_its_mark(tmp_path):
     with bridle.Session.open(url, "one", policy=policy) as one, bridle.Session.open(url, "two", policy=policy) as two:
         for session in (one, two, two, one):
             session.observe(f=0.0, df=[1.0, 0.0])
-        assert one._core.store._mark.read() == mark.Marked(4, 2, 0)
+        assert one.journal.store._mark.read() == mark.Marked(4, 2, 0)
     with pytest.raises(InputError):
         bridle.Session.open(url, "three")
     with bridle.Session.open(url, "two") as session:

@@ -10,14 +10,14 @@ import pytest
 
 import bridle
 from bridle.database import Damaged
-from bridle.session.replay import ReplayError
+from bridle.durable.replay import ReplayError
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 from helpers.said_streams import LEVELS, Case, make, play
 from helpers.sessions import play_random_stream
 
 
 def durable_twin(folder, plain, **more):
-    options = {} if plain._parts.pending.late == "copies" else {"late": "pool"}
+    options = {} if plain.plan.late == "copies" else {"late": "pool"}
     return bridle.Session.open(url_of(folder), "twin", policy=plain.policy, levels=LEVELS, **options, **more)
 
 
@@ -96,7 +96,7 @@ def test_compiled_rounds_among_late_ones_are_replayed(tmp_path):
         play_random_stream(each, 70, k=2, start=70)
     assert_same(plain, session)
     for seq in (0, 1, 2, 40, 72, 100):
-        session._core.rebuild(after=seq)
+        session.journal.rebuild(after=seq)
         assert_same(plain, session)
     session.close()
 
@@ -191,7 +191,7 @@ def test_a_decision_that_differs_in_replay_is_refused_by_its_number(tmp_path):
 def test_a_damaged_snapshot_leaves_the_one_before_and_a_longer_tail(tmp_path):
     session = bridle.Session.open(url_of(tmp_path), "run", policy=bridle.policy("anytime", bridle.Ball(2)), snapshot_every=4)
     play_random_stream(session, 10)
-    core = session._core
+    core = session.journal
     newest = core.store.snapshots(core.found.id)[0]
     assert newest.seq == 8
     core.store.put_snapshot(core.lease, newest._replace(body=newest.body[:200] + b"?" + newest.body[201:]))

@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 import bridle
 from bridle.cli import app
+from bridle.core import Observation
 from bridle.database import open_store
-from bridle.session import events, inspection
-from bridle.session.durable import KeyConflict
-from bridle.session.session import Session
+from bridle.durable import commands, inspection
+from bridle.durable.journal import KeyConflict
+from bridle.session.step import standing
 from helpers.durable_runs import assert_same, crash, journal, rebuilt, url_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.BridleWarning")
@@ -70,7 +71,7 @@ def test_a_session_that_died_is_the_one_that_lived(tmp_path, name):
         for each, at in ((session, again), (twin, own)):
             each.observe(**values(40, name, at.x), ticket=at)
         assert_same(session, twin)
-        assert inspection.verify(store, "a", Session._restored).wrong == []
+        assert inspection.verify(store, "a").wrong == []
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -130,17 +131,17 @@ def test_what_does_not_fit_is_refused_and_not_written(tmp_path, message):
 
 def test_values_are_written_as_they_were_given():
     costs, rows = np.array([0.1, -0.2]), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    read = events.observed(events.tried(costs, rows, 7))
-    assert list(read) == ["f", "g", "ticket"]
-    assert (read["f"].tolist(), read["g"].tolist(), read["ticket"]) == (costs.tolist(), rows.tolist(), 7)
-    assert events.observed(events.tried(costs, None)).keys() == {"f"}
+    read = commands.observed(commands.encode(Observation(costs, g=rows, ticket=7)))
+    assert (read.f.tolist(), read.g.tolist()) == (costs.tolist(), rows.tolist())
+    assert read[1:2] + read[3:] == (None, None, None, None, 7)
+    assert commands.observed(commands.encode(Observation(costs)))[1:] == (None,) * 6
 
 
 def test_the_commands_show_points_and_write_rounds(tmp_path):
     url = url_of(tmp_path)
     with bridle.Session.open(url, "a", policy=MADE["bandit2"]()) as session:
         drive(session, "bandit2", 0, 12)
-        points = session._core.session._stands_at()
+        points = session.read(standing)
     run = CliRunner().invoke(app, ["sessions", "--db", url, "show", "a", "--json", str(tmp_path / "facts.json")])
     assert run.exit_code == 0, run.output
     assert json.loads((tmp_path / "facts.json").read_text())["decision"] == points.tolist()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session.durable import KeyConflict
+from bridle.durable.journal import KeyConflict
 from helpers.durable_runs import crash, everything, journal, url_of
 from helpers.sessions import BAD_NUMBERS, GOOD_RECORD, STRANGE_NUMBERS
 
@@ -165,7 +165,7 @@ def test_what_is_refused_changes_nothing_in_memory_or_journal(tmp_path, with_key
     assert after.pop("header") == before.pop("header")
     assert all(np.asarray(value).tobytes() == np.asarray(before[name]).tobytes() for name, value in after.items())
     assert journal(session) == rows
-    assert session._core.stale == ""  # and nothing had to be read again
+    assert session.journal.stale == ""  # and nothing had to be read again
     session.observe(**GOOD_RECORD, key="record 1")  # a refused record has used up no key
     assert session.rounds == 2
     session.close()

@@ -8,43 +8,26 @@ bit for bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from bridle import storage, validate
 from bridle.budgets import Account, Gate, Pacer
-from bridle.core import InputError
+from bridle.core import InputError, Pay, SetBudget
 from bridle.pacing import Asked
 from bridle.storage import Facts
-
-READS = frozenset(
-    {
-        "allows", "bid", "bound", "budget", "certified_loss", "choose", "facts", "fits", "left", "planned", "price", "rounded", "rounds",
-        "share", "spent", "unit",
-    }
-)  # fmt: skip
-"""What can be asked of a gate or a pacer and changes no money."""
-
-
-class Paid(NamedTuple):
-    """A payment: to which budget, how much, and what its pacer had been asked before."""
-
-    name: str
-    amount: float
-    asked: tuple[float, ...]
-
 
 Budgets: TypeAlias = Mapping[str, Gate] | None
 """Gates and pacers by name, if there are any."""
 
 
-class Purse:
+class SessionBudgets:
     """The gates and pacers of a session, by name."""
 
     def __init__(self, budgets: Mapping[str, Gate]) -> None:
         self.budgets = dict(budgets)
 
     @classmethod
-    def checked(cls, gates: Budgets) -> Purse:
+    def checked(cls, gates: Budgets) -> SessionBudgets:
         """The budgets that a caller gives: copies of them, so that nobody else pays from these."""
         if gates is not None and not isinstance(gates, Mapping):
             raise validate.refused("gates must be gates and pacers under their names", gates)
@@ -58,7 +41,7 @@ class Purse:
         return cls.restored(cls(gates or {}).facts())
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Facts]) -> Purse:
+    def restored(cls, facts: Mapping[str, Facts]) -> SessionBudgets:
         """The budgets that stand where these facts say."""
         budgets: dict[str, Gate] = {}
         for name, (kind, numbers) in ((name, (each["kind"], each["facts"])) for name, each in facts.items()):
@@ -99,7 +82,7 @@ class Purse:
         budget = self.find(name)
         return tuple(budget._asked) if isinstance(budget, Pacer) else ()
 
-    def pay(self, paid: Paid) -> float | None:
+    def pay(self, paid: Pay) -> float | None:
         """Make a payment in memory; what was counted, of a gate."""
         budget = self.find(paid.name)
         if isinstance(budget, Pacer):
@@ -108,8 +91,9 @@ class Purse:
             return None
         return budget.pay(paid.amount)
 
-    def set_budget(self, name: str, budget: float, rounds: int | None) -> None:
+    def set_budget(self, command: SetBudget) -> None:
         """Change a budget, in memory."""
+        name, budget, rounds = command
         found = self.find(name)
         if isinstance(found, Pacer):
             found.set_budget(budget, rounds)

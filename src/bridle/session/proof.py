@@ -1,14 +1,14 @@
-"""The parts of a session, and what they say of the run: the policy's own proof, its theorem, and the certificate."""
+"""What a run proves: the policy's own proof with what was observed, its theorem, and the certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, isfinite, isinf, isnan
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from bridle import validate
+from bridle import records
 from bridle.core import (
     Alarm,
     Bound,
@@ -16,20 +16,24 @@ from bridle.core import (
     CertifiesSquares,
     Constants,
     CountsRates,
-    Domain,
-    Policy,
+    MixesParts,
     TriesPoints,
     alarm_of,
     capability,
 )
 from bridle.game.totals import RunningTotals
-from bridle.ops import Array
+from bridle.ops import Array, Scalar
 from bridle.policies.common import constants_from
 from bridle.policies.registry import Configured
-from bridle.session.certificate import Certificate, Charge, Conflict
-from bridle.session.late_feedback import Copy, PendingRounds
+from bridle.policies.round_maps import OwnMixture, RuleMixture
+from bridle.session import late
+from bridle.session.certificate import Certificate, Charge, Conflict, Moved, padded
 from bridle.session.ledger import Ledger
 from bridle.session.rates import RateLimit, rates_of
+from bridle.session.state import Copy, Plan, SessionState
+
+LEANS = "something else was played than was decided, and the theorem leans on how costs are curved at the decisions"
+"""Why there is no bound for a policy that was told of curvature, where its decisions were not played."""
 
 DECLARED = ("modulus", "slater", "bound", "smoothness")
 """What a session cannot observe: the theorem takes the policy's parameters for it."""
@@ -49,40 +53,49 @@ class Absurd(NamedTuple):
     figures: dict[str, float]
 
 
-class SessionParts(NamedTuple):
-    """What a session consists of; without a ledger it is not certified. `configured` is None for a policy that is not registered.
+class Proof(NamedTuple):
+    """What is proved of a session that stands here; `ledger` is a copy of the certificates' memory with every round written down."""
 
-    `names` are those of the limits, where the user has given some.
-    """
-
-    configured: Configured | None
-    record: Policy[object]
-    domain: Domain | None
-    pending: PendingRounds
+    plan: Plan
+    state: SessionState
     ledger: Ledger | None
-    names: tuple[str, ...] = ()
 
-    def complete(self) -> SessionParts:
+    @classmethod
+    def of(cls, plan: Plan, state: SessionState) -> Proof:
+        """What is proved of this state."""
+        return cls(plan, state, state.ledger())
+
+    def complete(self) -> Proof:
         """The parts with a ledger that has read every round, and has found what the sums and the bound on regret prove."""
         return self._concluded()[0]
 
-    def _concluded(self) -> tuple[SessionParts, RegretBounds]:
+    def _concluded(self) -> tuple[Proof, RegretBounds]:
         """`complete` and the bounds on regret, as one question: whatever is said of this run agrees with them."""
         if self.ledger is None:
             return self, (None, None, "")
         ledger = self.ledger.complete()
         if not self.apart:
-            ledger.search_through(self.pending.begun)
-        bounds = ledger.regret(self.pending.begun, apart=self.apart)
+            ledger.search_through(self.state.now.begun)
+        bounds = ledger.regret(self.state.now.begun, apart=self.apart)
         return self._replace(ledger=ledger), bounds
 
     def parameter(self, name: str) -> float | None:
         """A number that the policy was given as a parameter; None where it was not."""
-        return None if self.configured is None else cast("float | None", self.configured.parameters.get(name))
+        return self.plan.parameter(name)
+
+    @property
+    def configured(self) -> Configured | None:
+        """The policy, where it is registered."""
+        return self.plan.configured
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the limits, where the user has given some."""
+        return self.plan.names
 
     @property
     def _certifies(self) -> Certifies | None:
-        return capability(self.record, Certifies)
+        return capability(self.plan.record, Certifies)
 
     @property
     def _only_limits(self) -> bool:
@@ -106,7 +119,7 @@ class SessionParts(NamedTuple):
     @property
     def sometimes(self) -> bool:
         """Whether a limit need not hold in every round."""
-        return capability(self.record, CountsRates) is not None
+        return capability(self.plan.record, CountsRates) is not None
 
     @property
     def noisy(self) -> bool:
@@ -121,7 +134,7 @@ class SessionParts(NamedTuple):
     @property
     def alarms(self) -> list[Alarm]:
         """What the copies of the policy themselves say of assumptions that did not hold."""
-        raised = (alarm_of(self.record, copy.state) for copy in self.pending.copies)
+        raised = (alarm_of(self.plan.record, copy.state) for copy in self.state.copies)
         return [alarm for alarm in raised if alarm is not None]
 
     @property
@@ -132,7 +145,7 @@ class SessionParts(NamedTuple):
     @property
     def played(self) -> list[Copy]:
         """The copies of the policy that have been fed."""
-        return [copy for copy in self.pending.copies if copy.updates]
+        return [copy for copy in self.state.copies if copy.updates]
 
     @property
     def longest_gradient(self) -> float | None:
@@ -144,21 +157,22 @@ class SessionParts(NamedTuple):
 
     def price(self) -> Array | None:
         """What one more unit of each limit seems to be worth, where the policy keeps such prices."""
-        price = None if self._certifies is None else self._certifies.price(self.pending.ready.state)
+        price = None if self._certifies is None else self._certifies.price(late.ready(self.plan, self.state).state)
         return None if price is None else np.array(price, dtype=float)
 
     def rates(self) -> tuple[RateLimit, ...]:
         """The limits on how often that the policy keeps."""
-        return rates_of(self.record, [copy.state for copy in self.pending.copies], len(self.pending.waiting), self.names)
+        return rates_of(self.plan.record, [copy.state for copy in self.state.copies], len(self.state.slow.late.waiting), self.names)
 
-    def certificate(self, rounds: int, totals: RunningTotals, constraints: int, alarms: dict[str, int]) -> Certificate | None:
-        """What the observations prove; None where no ledger is kept."""
-        parts, (regret, every, why) = self._concluded()
-        ledger, price = parts.ledger, self.price()
+    def certificate(self) -> Certificate | None:
+        """What the observations prove of what was played; None where no ledger is kept."""
+        proof, (regret, every, why) = self._concluded()
+        ledger, price = proof.ledger, self.price()
         if ledger is None:
             return None
-        own, squares = parts.own_proof()
-        return Certificate(
+        (_, _, totals, rounds), slow = self.state
+        own, squares = proof.own_proof()
+        certificate = Certificate(
             rounds=rounds,
             cost=float(totals.cost),
             ccv=float(totals.hard.max()),
@@ -170,18 +184,69 @@ class SessionParts(NamedTuple):
             above=ledger.above(),
             squared=ledger.counted.limits.distances,
             squared_bound=squares,
-            conflict=parts.conflict,
+            conflict=proof.conflict,
             witness=None if self.noisy or self.sometimes else ledger.met(),
-            pending=len(self.pending.waiting),
-            dropped=self.pending.lost,
-            charge=parts.charge(),
-            bound=parts.bound(totals, constraints),
-            alarms=tuple(alarms.items()),
+            pending=len(slow.late.waiting),
+            dropped=slow.late.lost,
+            charge=proof.charge(),
+            bound=proof.bound(),
+            alarms=tuple(slow.log.rounds.items()),
             price=price,
             balance=None if price is None else np.array(totals.signed),
             rates=self.rates(),
             names=self.names,
             violations=np.array(totals.hard),
+            known=slow.known,
+        )
+        return self._as_played(self._with_rules(certificate))
+
+    def _with_rules(self, certificate: Certificate) -> Certificate:
+        """With what the rules, or the parts of a policy that is a mixture, are worth."""
+        through, rules = self.plan.through, self.plan.rules
+        if through is not None:
+            certificate = replace(certificate, compared=through.compared)
+        if rules is not None:
+            return replace(certificate, rules=rules.names, weights=weights(self.plan, self.state))
+        return (
+            replace(certificate, rules=names, weights=weights(self.plan, self.state)) if (names := parts_mixed(self.plan)) else certificate
+        )
+
+    def _as_played(self, certificate: Certificate) -> Certificate:
+        """A certificate of the decisions as one of what was played in their place: with what is charged for that."""
+        charge = self.state.slow.memory.moved
+        if not charge.rounds:
+            return certificate
+        own, hard = certificate.regret_algorithm, violations(self.state.now.totals.hard, charge)
+        above = tuple((level, count + int(more)) for (level, count), more in zip(certificate.above, charge.above.tolist(), strict=True))
+        return replace(
+            certificate,
+            cost=certificate.cost + charge.cost,
+            ccv=float(hard.max()),
+            violations=hard,
+            regret=_more(certificate.regret, charge.cost),
+            regret_any=_more(certificate.regret_any, charge.cost),
+            regret_algorithm=None if leans_on_curvature(self.plan.record) else _more(own, charge.cost),
+            violated=certificate.violated + charge.violated,
+            above=above,
+            bound=self.bound_as_played(certificate.bound),
+            balance=None if certificate.balance is None else added(certificate.balance, charge.signed),
+            moved=charge,
+        )
+
+    def bound_as_played(self, bound: Bound) -> Bound:
+        """The policy's theorem with what is charged."""
+        charge = self.state.slow.memory.moved
+        if not charge.rounds:
+            return bound
+        if leans_on_curvature(self.plan.record):
+            return Bound(why=LEANS)
+        hard, signed = max(0.0, float(charge.hard.max())), max(0.0, float(charge.signed.max()))
+        return bound._replace(
+            regret=_more(bound.regret, charge.cost),
+            ccv=_more(bound.ccv, hard),
+            soft=_more(bound.soft, signed),
+            squared=None,
+            dynamic=_more(bound.dynamic, charge.cost),
         )
 
     def own_regret(self) -> float | None:
@@ -234,7 +299,7 @@ class SessionParts(NamedTuple):
 
     def squared_bound(self, ledger: Ledger) -> float | None:
         """The most that squared violation can be by the policy's proof, over all copies; minus infinity where no run could go like this."""
-        certifies = capability(self.record, CertifiesSquares)
+        certifies = capability(self.plan.record, CertifiesSquares)
         if self.broken or certifies is None:
             return None
         sums, D = ledger.counted.sums, ledger.domain.diameter
@@ -246,11 +311,11 @@ class SessionParts(NamedTuple):
             total = _total([certifies.certified_squares(copy.state, sums.squares, gain) for copy in self.played])
         if total is None or isnan(total):
             return None if total is None else -inf
-        return total + self.pending.lost * D * D  # a lost round may have been as far outside as that
+        return total + self.state.slow.late.lost * D * D  # a lost round may have been as far outside as that
 
     def charge(self) -> Charge:
         """What dropped rounds may add to regret and violation."""
-        lost = self.pending.lost
+        lost = self.state.slow.late.lost
         if self.ledger is None or not lost:
             return Charge()
         declared, D, sums = self.parameter("lipschitz"), self.ledger.domain.diameter, self.ledger.counted.sums
@@ -258,19 +323,20 @@ class SessionParts(NamedTuple):
         cost, limit = max(sums.cost, of_costs or 0.0), max(sums.constraint, declared or 0.0)
         return Charge(lost * cost * D, lost * limit * D, of_costs is not None and declared is not None)
 
-    def bound(self, totals: RunningTotals, constraints: int) -> Bound:
+    def bound(self) -> Bound:
         """`promise`, unless the totals are beyond what it allows: then an assumption is broken, and it says nothing of this run."""
-        allowed = self.promise(constraints)
+        totals = self.state.now.totals
+        allowed = self.promise(self.plan.limits.k or len(totals.hard))
         return self._contradicted(totals, allowed) or allowed
 
     def promise(self, constraints: int) -> Bound:
         """The theorem: the sum over the copies of the policy's bound after as many rounds as each has had, and the charge."""
         why = self._void()
-        if why or self.ledger is None or self.configured is None or self.domain is None:
+        if why or self.ledger is None or self.configured is None or self.plan.domain is None:
             return Bound(why=why)
         parameters = self.configured.parameters
         facts = cast("Constants", {name: parameters[name] for name in DECLARED if name in parameters})
-        facts["diameter"], facts["feasible"], facts["constraints"] = self.domain.diameter(), self.domain.center(), constraints
+        facts["diameter"], facts["feasible"], facts["constraints"] = self.plan.domain.diameter(), self.plan.domain.center(), constraints
         facts["time_varying"] = self.configured.entry.time_varying  # what the policy is for is taken for granted
         if "bound" in facts and not self.noisy:  # the values seen are the constraints' own
             facts["bound"] = max(facts["bound"], self.ledger.largest)
@@ -291,7 +357,7 @@ class SessionParts(NamedTuple):
 
     def _shown(self, copy: Copy) -> Constants:
         """What a copy has seen of the curvature of its costs, where the policy was told something of it."""
-        return {} if self.pending.modulus is None else {"curvature": copy.costs.curvature(copy.updates)}
+        return {} if self.plan.modulus is None else {"curvature": copy.costs.curvature(copy.updates)}
 
     def _contradicted(self, totals: RunningTotals, allowed: Bound) -> Bound | None:
         """No bound, where the violation so far is already above the one that was promised."""
@@ -306,7 +372,7 @@ class SessionParts(NamedTuple):
 
     def _void(self) -> str:
         """Why the theorem says nothing of this run; empty where it does."""
-        if capability(self.record, TriesPoints):
+        if capability(self.plan.record, TriesPoints):
             return "values alone do not show how steep functions are: policy.bound(constants, t) is the theorem, in expectation"
         if self.configured is None:
             return "the policy is not registered"
@@ -320,14 +386,40 @@ class SessionParts(NamedTuple):
         return "" if absurd is None else absurd.text
 
 
-def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of limits, checked."""
-    if names is None:
-        return ()
-    listed = isinstance(names, Sequence) and not isinstance(names, (str, bytes))
-    if not (listed and names and all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)):
-        raise validate.refused("names must be a list of names that differ, one for each constraint", names)
-    return tuple(map(str, names))
+def leans_on_curvature(record: object) -> bool:
+    """Whether a policy's proof subtracts what costs are above their tangents at its decisions: read at another point they are not."""
+    told = (getattr(node, name, None) for node in records.nodes(record) for name in ("modulus", "exp_concavity"))
+    return any(value is not None and bool(np.any(value)) for value in told)
+
+
+def parts_mixed(plan: Plan) -> tuple[str, ...]:
+    """The names of what the policy itself mixes; none where it does not, or where it mixes the caller's rules."""
+    mixes = None if plan.through is not None else capability(plan.record, MixesParts)
+    return () if mixes is None else mixes.mixed
+
+
+def weights(plan: Plan, state: SessionState) -> Array:
+    """What each rule, or part that the policy mixes, is worth; the coefficients in force, where actions are functions of features."""
+    through, ready = plan.through, late.ready(plan, state)
+    if through is None or isinstance(through, OwnMixture):
+        own = np.asarray(cast(MixesParts, plan.record).weights(ready.state), dtype=float)
+        return own if through is None else through.shaped(own)
+    return through.shaped(ready.x) if isinstance(through, RuleMixture) else through.coefficients(ready.x, state.slow.memory.scale)
+
+
+def violations(hard: Array, charge: Moved) -> Array:
+    """The cumulative violation of every constraint by what was played, from that of the decisions."""
+    return added(hard, charge.hard) if charge.rounds else np.array(hard)
+
+
+def added(values: Array, more: Array) -> Array:
+    """The sum of what there is of each constraint, of which there may be more in one than in the other."""
+    size = max(len(values), len(more))
+    return padded(values, size) + padded(more, size)
+
+
+def _more(value: Scalar | None, charge: float) -> float | None:
+    return None if value is None else float(value) + charge
 
 
 def _above_zero(setting: float | None) -> bool:

@@ -1,4 +1,4 @@
-"""What happened to a durable session, as the bytes of its journal, and back again: every number bit for bit.
+"""Commands as the bytes of a journal, and back again: every number bit for bit.
 
 An event's body is a digest of eight bytes and a payload. The digest is of the decision that the session stands at after the event
 (`Evidence`): one part of it alone, and one that runs through all events, so that a replay which differs is seen at the first event where it
@@ -10,8 +10,8 @@ does. The payload is
     all others       JSON, whose numbers Python writes such that they are read back as they were
 
 >>> import numpy as np
->>> payload = observation(0.3, np.array([1.0, 0.0]), 0.1, np.array([0.0, 1.0]))
->>> len(payload), observed(payload)["g"]
+>>> payload = encode(Observation(0.3, np.array([1.0, 0.0]), 0.1, np.array([0.0, 1.0])))
+>>> len(payload), decode(OBSERVE, payload).g
 (80, array([0.1]))
 """
 
@@ -19,39 +19,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import IntEnum
 from hashlib import blake2b
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias, TypedDict, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 from zlib import crc32
 
 import numpy as np
 
 from bridle import validate
-from bridle.core import Function, InputError
+from bridle.core import Ask, ChangeLimit, Command, Decide, Forget, Function, InputError, Observation, Pay, Prior, SetBudget
 from bridle.ops import Array
 from bridle.records import Arrays
 from bridle.session import savefile
 from bridle.session.feedback import FLOAT, Numbers
-from bridle.session.late_feedback import Ticket, TicketGiven
-from bridle.session.prior import PARTS, Prior, parts_of
+from bridle.session.late import Ticket, TicketGiven
+from bridle.session.prior import PARTS, parts_of
 from bridle.storage import Facts
 
+OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, PAY, SET_BUDGET = 1, 2, 3, 4, 5, 7, 8
 
-class EventKind(IntEnum):
-    """What can happen to a session; the numbers are those in databases, and stay."""
+KINDS: dict[type, int] = {
+    Observation: OBSERVE, Ask: ASK, Forget: FORGET, Decide: DECIDE, ChangeLimit: CHANGE_LIMIT, Pay: PAY, SetBudget: SET_BUDGET,
+}  # fmt: skip
+"""What can happen to a session; the numbers are those in databases, and stay."""
 
-    OBSERVE = 1
-    ASK = 2
-    FORGET = 3
-    DECIDE = 4
-    CHANGE_LIMIT = 5
-    PAY = 7
-    SET_BUDGET = 8
-    WARM_UP = 10
+FACTS: dict[int, type[Any]] = {FORGET: Forget, CHANGE_LIMIT: ChangeLimit, PAY: Pay, SET_BUDGET: SetBudget}
+"""Those that are a few facts, which are written as JSON."""
 
 
-OBSERVE, ASK, FORGET, DECIDE, CHANGE_LIMIT, PAY, SET_BUDGET, WARM_UP = EventKind  # names that are looked up faster
+def kind_of(kind: int) -> str:
+    """What an event is, in a word."""
+    named = {
+        FORGET: "forget",
+        ASK: "ask",
+        DECIDE: "decide",
+        OBSERVE: "observe",
+        CHANGE_LIMIT: "change_limit",
+        PAY: "pay",
+        SET_BUDGET: "set_budget",
+    }
+    return named.get(kind, f"of kind {kind}")
+
 
 HEAD = Struct("<BBxxIIIqdd")
 """Of an observation: version, flags, dim of df, number of constraints, dim of played, ticket, f, modulus."""
@@ -62,18 +70,6 @@ DIGEST, BODY = Struct("<II"), Struct("<IIBBxxIIIqdd")
 VERSION = 2
 COST, LIMITS, PLAYED, TICKET, MODULUS, TRIED = (1 << i for i in range(6))
 BOTH = COST | LIMITS
-
-
-class Observed(TypedDict, total=False):
-    """What `observe` was told."""
-
-    f: float | Array
-    df: Array
-    g: Array
-    dg: Array
-    modulus: float
-    ticket: int
-    played: Array
 
 
 class Evidence(NamedTuple):
@@ -87,30 +83,53 @@ class Evidence(NamedTuple):
         return Evidence(crc32(standing), crc32(standing, self.all))
 
 
+# --- any command ------------------------------------------------------------------------------------------------------------------------
+
+
+def encode(command: Command) -> bytes:
+    """The payload of a command; one that no session would take may be an `InputError` here already."""
+    if isinstance(command, Observation):
+        return observation(*command)
+    if isinstance(command, Decide | Ask):
+        return saying(command.prior)
+    if isinstance(command, Forget):
+        return facts({"ticket": int(command.ticket)})
+    return facts(command._asdict())
+
+
+def decode(kind: int, payload: bytes, at: int = 0) -> Command:
+    """What `encode` was given, from the payload that begins at `at`; the arrays of an observation are views, which nobody can change."""
+    if kind == OBSERVE:
+        return observed(payload, at)
+    if kind == DECIDE:
+        return Decide(said(payload, at))
+    if kind == ASK:
+        return Ask(said(payload, at))
+    if kind not in FACTS:
+        raise InputError(f"it is of kind {kind}, which this version of bridle does not know")
+    found: Command = FACTS[kind](
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in read_facts(payload, at).items()}
+    )
+    return found
+
+
 # --- observe ------------------------------------------------------------------------------------------------------------------------------
 
 
-def observation(
-    f: object = 0.0,
-    df: Numbers = None,
-    g: Numbers = None,
-    dg: Numbers = None,
-    modulus: Numbers = None,
-    ticket: TicketGiven = None,
-    played: Numbers = None,
-) -> bytes:
-    """The payload of an observation; one that no session would take may be an `InputError` here already."""
+def observation(f: object, df: Numbers, g: Numbers, dg: Numbers, modulus: Numbers, played: Numbers, ticket: TicketGiven) -> bytes:
+    """The payload of an observation. By values alone it has a cost for each point that was tried, and a row of constraints' values."""
     flags, number = 0, 0
     d = k = p = 0
     parts = [b""]
+    if isinstance(f, np.ndarray) and f.ndim == 1 and df is None and (g is None or np.ndim(g) == 2):
+        return _tried(f, None if g is None else np.asarray(g), ticket)
     if df is not None:
-        slope = df if df.__class__ is np.ndarray and df.dtype is FLOAT else validate.array("df", df)
+        slope = _floats("df", df)
         d, flags = slope.size, COST
         parts.append(slope.tobytes())
     cost = f if f.__class__ is float else validate.number("f", f)
     if g is not None or dg is not None:
-        values = g if g.__class__ is np.ndarray and g.dtype is FLOAT else validate.array("g", g)
-        rows = dg if dg.__class__ is np.ndarray and dg.dtype is FLOAT else validate.array("dg", dg)
+        values, rows = _floats("g", g), _floats("dg", dg)
         k, flags = values.size, flags | LIMITS
         parts += (values.tobytes(), rows.tobytes())
     curved = 0.0
@@ -126,45 +145,36 @@ def observation(
     return b"".join(parts)
 
 
-def tried(costs: Array, rows: Array | None, ticket: TicketGiven = None) -> bytes:
-    """The payload of an observation by values alone: a cost for each point that was tried, and a row of constraints' values.
-
-    The head has the number of points in place of the dim of df.
-    """
-    flags = TRIED | (0 if rows is None else LIMITS) | (0 if ticket is None else TICKET)
-    head = HEAD.pack(VERSION, flags, len(costs), 0 if rows is None else rows.shape[1], 0, 0 if ticket is None else int(ticket), 0.0, 0.0)
-    return head + costs.tobytes() + (b"" if rows is None else rows.tobytes())
+def _floats(name: str, values: Numbers) -> Array:
+    return values if values.__class__ is np.ndarray and values.dtype is FLOAT else validate.array(name, values)
 
 
-def observed(payload: bytes, at: int = 0) -> Observed:
-    """What `observation` was given, from the payload that begins at `at`; its arrays are views, which nobody can change."""
+def _tried(costs: Array, g: Any, ticket: TicketGiven) -> bytes:
+    """An observation by values alone; its head has the number of points in place of the dim of df."""
+    flags = TRIED | (0 if g is None else LIMITS) | (0 if ticket is None else TICKET)
+    head = HEAD.pack(VERSION, flags, len(costs), 0 if g is None else g.shape[1], 0, 0 if ticket is None else int(ticket), 0.0, 0.0)
+    return head + costs.tobytes() + (b"" if g is None else g.tobytes())
+
+
+def observed(payload: bytes, at: int = 0) -> Observation:
+    """What `observation` was given."""
     version, flags, d, k, p, number, f, modulus = HEAD.unpack_from(payload, at)
     if version != VERSION:
         raise ValueError(f"it has version {version}, and this version of bridle reads {VERSION}")
-    said: Observed = {"f": f}
-    start = at + HEAD.size
-    numbers: Array = np.frombuffer(payload, FLOAT, -1, start)
-    end = d
+    numbers: Array = np.frombuffer(payload, FLOAT, -1, at + HEAD.size)
+    ticket, end = number if flags & TICKET else None, d
     if flags & TRIED:
-        said["f"] = numbers[:d]
-        if flags & LIMITS:
-            said["g"] = numbers[d:].reshape(d, k)
-        if flags & TICKET:
-            said["ticket"] = number
-        return said
+        return Observation(numbers[:d], g=numbers[d:].reshape(d, k) if flags & LIMITS else None, ticket=ticket)
+    df = g = dg = played = None
     if flags & COST:
-        said["df"] = numbers[:d]
+        df = numbers[:d]
     if flags & LIMITS:
         rows = len(numbers) - p - k - d
-        said["g"], said["dg"] = numbers[d : d + k], numbers[d + k : d + k + rows].reshape(k, -1)
+        g, dg = numbers[d : d + k], numbers[d + k : d + k + rows].reshape(k, -1)
         end = d + k + rows
     if flags & PLAYED:
-        said["played"] = numbers[end : end + p]
-    if flags & MODULUS:
-        said["modulus"] = modulus
-    if flags & TICKET:
-        said["ticket"] = number
-    return said
+        played = numbers[end : end + p]
+    return Observation(f, df, g, dg, modulus if flags & MODULUS else None, played, ticket)
 
 
 def plain_body(last: int, all_of_them: int, f: object, df: object, g: object, dg: object) -> bytes | None:
@@ -180,15 +190,6 @@ def plain_body(last: int, all_of_them: int, f: object, df: object, g: object, dg
     return b"".join((head, df.tobytes(), g.tobytes(), dg.tobytes()))
 
 
-def plain_numbers(body: bytes) -> tuple[float, Array, Array, Array] | None:
-    """f, df, g and dg of an observation that has them and nothing else; None for any other."""
-    _, _, version, flags, d, k, _, _, f, _ = BODY.unpack_from(body)
-    if flags != BOTH or version != VERSION:
-        return None
-    numbers: Array = np.frombuffer(body, FLOAT, -1, BODY.size)
-    return f, numbers[:d], numbers[d : d + k], numbers[d + k :].reshape(k, -1)
-
-
 # --- decide and ask -----------------------------------------------------------------------------------------------------------------------
 
 PART = Struct("<BBI")
@@ -199,7 +200,7 @@ NAMES = ("rules", "features", "known.A", "known.b", "known", *(f"hint.{part}" fo
 
 def saying(given: Prior) -> bytes:
     """The payload of what is said before a round."""
-    rules, features, known, hint = given.get("rules"), given.get("features"), given.get("known"), given.get("hint")
+    rules, features, known, hint = given
     parts = []
     if rules is not None:
         parts.append(_part(0, validate.floats("rules", rules, "an array of numbers")))  # NaN is a rule that sleeps
@@ -227,7 +228,7 @@ def saying(given: Prior) -> bytes:
     return b"".join(parts)
 
 
-def said(payload: bytes, at: int = 0) -> dict[str, Any]:
+def said(payload: bytes, at: int = 0) -> Prior:
     """What `saying` was given."""
     given: dict[str, Any] = {}
     while at < len(payload):
@@ -248,7 +249,7 @@ def said(payload: bytes, at: int = 0) -> dict[str, Any]:
         given["known"] = given.pop("known.A"), given.pop("known.b")
     if hint := {part: given.pop(f"hint.{part}") for part in PARTS if f"hint.{part}" in given}:
         given["hint"] = hint
-    return given
+    return Prior(**given)
 
 
 def _part(name: int, values: Array) -> bytes:
@@ -295,7 +296,7 @@ def shown_key(key: bytes) -> str:
     return f"key {validate.show(key[1:].decode(errors='replace'))}"
 
 
-def ticket_key(number: int, kind: EventKind) -> bytes:
+def ticket_key(number: int, kind: int) -> bytes:
     """The identity of what happens to a round that waits: its number, and whether it is observed or given up."""
     return OWN + number.to_bytes(8, "little", signed=True) + bytes([kind])
 
