@@ -116,6 +116,7 @@ def verify(
     """
     from bridle.core import InputError
     from bridle.durable import inspection
+    from bridle.showing import count
     from bridle.showing.tables import TextTable
 
     with opened(context, db) as store, output.quiet():
@@ -123,8 +124,18 @@ def verify(
         damage = store.check()
     lines = [[each.name, f"{each.events:,}", str(each.snapshots), "; ".join(each.wrong) or "nothing"] for each in found]
     table = TextTable(("name", "events", "snapshots", "wrong"), lines, "verified")
+    rounded = sum(each.rounded for each in found)
     facts = {"sessions": [vars(each) for each in found], "database": damage}
-    output.show(table, [f"the database is damaged: {text}" for text in damage] or ["the database itself is whole"], facts, json_file)
+    output.show(
+        table,
+        [f"the database is damaged: {text}" for text in damage]
+        or [
+            "the database itself is whole",
+            *([] if not rounded else [f"{count(rounded, 'event')} from another machine: the same but for rounding"]),
+        ],
+        facts,
+        json_file,
+    )
     wrong = [f"session {each.name!r}: {text}" for each in found for text in each.wrong] + damage
     if wrong:
         raise InputError(wrong[0] + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""))

@@ -1,8 +1,6 @@
 """Commands as the bytes of a journal, and back again: every number bit for bit.
 
-An event's body is a digest of eight bytes and a payload. The digest is of the decision that the session stands at after the event
-(`Evidence`): one part of it alone, and one that runs through all events, so that a replay which differs is seen at the first event where it
-does. The payload is
+An event's body is a digest of eight bytes (`Evidence`) and a payload. The payload is
 
     observe          a head of forty bytes, then df, g, dg and played as they are in memory; by values alone,
                      the costs at the points that were tried, then the constraints' values at each
@@ -19,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from hashlib import blake2b
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -47,6 +46,10 @@ FACTS: dict[int, type[Any]] = {FORGET: Forget, CHANGE_LIMIT: ChangeLimit, PAY: P
 """Those that are a few facts, which are written as JSON."""
 
 
+MONEY = frozenset({PAY, SET_BUDGET})
+"""Those after which a budget stands elsewhere, and no decision."""
+
+
 def kind_of(kind: int) -> str:
     """What an event is, in a word."""
     named = {
@@ -64,8 +67,8 @@ def kind_of(kind: int) -> str:
 HEAD = Struct("<BBxxIIIqdd")
 """Of an observation: version, flags, dim of df, number of constraints, dim of played, ticket, f, modulus."""
 
-DIGEST, BODY = Struct("<II"), Struct("<IIBBxxIIIqdd")
-"""What a body begins with, and what that of an observation begins with as a whole."""
+DIGEST = Struct("<If")
+"""What a body begins with: its `Evidence`."""
 
 VERSION = 2
 COST, LIMITS, PLAYED, TICKET, MODULUS, TRIED = (1 << i for i in range(6))
@@ -73,14 +76,40 @@ BOTH = COST | LIMITS
 
 
 class Evidence(NamedTuple):
-    """What stands after an event, in two numbers: the checksum of its bytes, and that of the bytes of all events so far."""
+    """What stands after an event, in short: `bits` is a checksum of a decision, or of the facts of a budget, which is the same wherever
+    arithmetic is the same; `outline` is a number that is nearly the same wherever the decision is.
+    """
 
-    last: int = 0
-    all: int = 0
+    bits: int
+    outline: float = 0.0
 
-    def after(self, standing: bytes) -> Evidence:
-        """With one more event, after which this is what stands."""
-        return Evidence(crc32(standing), crc32(standing, self.all))
+    @classmethod
+    def of(cls, standing: bytes, decision: bool = True) -> Evidence:
+        """Of what stands now."""
+        return cls(crc32(standing), _outline(np.frombuffer(standing)) if decision else 0.0)
+
+    def agrees(self, other: Evidence, standing: bytes) -> bool:
+        """Whether the decision that stands is the same up to rounding."""
+        size = _outline(np.abs(np.frombuffer(standing)))
+        return abs(self.outline - other.outline) <= ROUNDING * max(size, abs(other.outline))
+
+
+ROUNDING = 1e-5
+"""Decisions that differ by no more than this, relative to their size, are the same but for the arithmetic of the machine."""
+
+
+def _outline(x: Array) -> float:
+    """A sum of the numbers with weights that differ, in single precision."""
+    return max(-MOST, min(MOST, float(np.float32(x.dot(_weights(len(x)))))))
+
+
+MOST = float(np.finfo(np.float32).max)
+
+
+@cache
+def _weights(n: int) -> Array:
+    weights: Array = 0.5 + np.arange(1.0, n + 1.0) * 0.6180339887498949 % 1.0
+    return weights
 
 
 # --- any command ------------------------------------------------------------------------------------------------------------------------
@@ -177,16 +206,13 @@ def observed(payload: bytes, at: int = 0) -> Observation:
     return Observation(f, df, g, dg, modulus if flags & MODULUS else None, played, ticket)
 
 
-def plain_body(last: int, all_of_them: int, f: object, df: object, g: object, dg: object) -> bytes | None:
-    """The whole body of an observation that is floats and arrays of floats, as a compiled round wants it; None for any other.
-
-    The first two are its `Evidence`.
-    """
+def plain(f: object, df: object, g: object, dg: object) -> bytes | None:
+    """The payload of an observation that is floats and arrays of floats, as a compiled round wants it; None for any other."""
     if df.__class__ is not np.ndarray or g.__class__ is not np.ndarray or dg.__class__ is not np.ndarray or f.__class__ is not float:
         return None
     if df.dtype is not FLOAT or g.dtype is not FLOAT or dg.dtype is not FLOAT:
         return None
-    head = BODY.pack(last, all_of_them, VERSION, BOTH, df.size, g.size, 0, 0, f, 0.0)
+    head = HEAD.pack(VERSION, BOTH, df.size, g.size, 0, 0, f, 0.0)
     return b"".join((head, df.tobytes(), g.tobytes(), dg.tobytes()))
 
 

@@ -50,7 +50,7 @@ from bridle.core import BridleWarning, Command, Decide, Forget, InputError, Obse
 from bridle.database.rows import Event, Fenced, Found, Lease, SnapshotRow, StoreError
 from bridle.durable import commands
 from bridle.durable.budgets import Budgets, SessionBudgets
-from bridle.durable.commands import ASK, DIGEST, FORGET, KINDS, OBSERVE, PAY, Evidence, Key, kind_of
+from bridle.durable.commands import ASK, DIGEST, FORGET, KINDS, MONEY, OBSERVE, PAY, Evidence, Key, kind_of
 from bridle.durable.replay import ROW, SNAPSHOT_EVERY, ReplayedSession
 from bridle.durable.snapshot import (
     Snapshot,
@@ -162,12 +162,9 @@ class Journal(ReplayedSession):
 
     # --- what an event leaves behind ----------------------------------------------------------------------------------------------------
 
-    def _row(
-        self, kind: int, payload: bytes, key: bytes | None = None, request: bytes = b"", answer: bytes | None = None,
-        standing: bytes | None = None,
-    ) -> Event:  # fmt: skip
+    def _row(self, kind: int, payload: bytes, key: bytes | None, request: bytes, answer: bytes | None, standing: bytes) -> Event:
         """The row of an event that has just been applied; from now on this core has it. `request` is what must be the same again."""
-        evidence, seq = self.evidence.after(self.session.standing() if standing is None else standing), self.seq + 1
+        evidence, seq = Evidence.of(standing, kind not in MONEY), self.seq + 1
         event = Event(
             seq, int(kind), key, None if key is None else commands.request_of(kind, request), answer, DIGEST.pack(*evidence) + payload
         )
@@ -175,7 +172,7 @@ class Journal(ReplayedSession):
             self._keys[key] = event
             self._recent.append((seq, key))
         self._grown += len(payload) + ROW
-        self.evidence, self.seq = evidence, seq
+        self.seq = seq
         return event
 
     def _repeat(self, kind: int, key: bytes | None, request: bytes) -> Applied | None:
@@ -261,14 +258,13 @@ class Journal(ReplayedSession):
         except InputError:
             self.stale = ""
             raise
-        standing = self.session.standing()
-        evidence = self.evidence.after(standing)
-        body = commands.plain_body(*evidence, *o[:4]) if o.modulus is None and o.played is None else None
-        if body is None:
-            body = DIGEST.pack(*evidence) + commands.encode(o)
+        payload = commands.plain(*o[:4]) if o.modulus is None and o.played is None else None
+        if payload is None:
+            payload = commands.encode(o)
+        body = DIGEST.pack(*Evidence.of(self.session.standing())) + payload
         row = Event(self.seq + 1, OBSERVE, None, None, None, body)
         self._grown += len(body) + ROW
-        self.evidence, self.seq = evidence, row.seq
+        self.seq = row.seq
         problem, self.session.failure, self.stale = self.session.failure, None, ""
         return Applied(None, row.seq, (row,), problem=problem)
 
@@ -316,7 +312,6 @@ def made_from(plan: Plan, state: SessionState, gates: Budgets, every: int | None
     facts = {
         "made": {"library": library(plan.engine), "platform": machine()},
         "budgets": SessionBudgets.checked(gates).facts(),
-        "evidence": list(Evidence()),
         "every": validate.whole("snapshot_every", SNAPSHOT_EVERY if every is None else every),
         # Tickets that an imported session gave out after it was saved must not come again.
         "tickets": [ROUNDS * (1 + secrets.randbelow(INCARNATIONS)), state.now.begun] if imported else [0, 0],
@@ -362,6 +357,8 @@ def open_journal(
     core = Journal(store, found, store.take(found, wait), own, made)
     try:
         core.rebuild(replayed=replayed)
+        if core.rounded:  # from here on it is as this machine has it
+            store.put_snapshot(core.lease, core.snapshot())
         if snapshot_every is not None:
             core.every = validate.whole("snapshot_every", snapshot_every)
     except BaseException:

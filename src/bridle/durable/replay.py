@@ -1,4 +1,7 @@
-"""A session that is read from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
+"""A session that is read from its journal: the newest snapshot that is whole, and every event after it, whose decisions are proved.
+
+Where arithmetic is as it was (`bridle.durable.snapshot.machine`), every decision is the same bit for bit. Elsewhere (another processor,
+another BLAS, another version of NumPy) it is the same but for rounding, and the session goes on from a snapshot that is put at once.
 
 `ReplayedSession` is what may be done by anybody who can read the database; `bridle.durable.journal` adds what only the owner does.
 """
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bridle.core import Command, InputError, Pay, SetBudget
 from bridle.database.rows import Damaged, Event, Found, SnapshotRow
 from bridle.durable.budgets import SessionBudgets
-from bridle.durable.commands import DIGEST, Evidence, decode, kind_of
+from bridle.durable.commands import DIGEST, MONEY, Evidence, decode, kind_of
 from bridle.durable.snapshot import Snapshot, library, machine, opened, sealed
 from bridle.session.session import Listener, Session
 from bridle.storage import Facts
@@ -46,7 +49,7 @@ class ReplayedSession:
         self.store, self.found, self.name = store, found, found.name
         self._policy = policy
         self.session: Session
-        self.budgets, self.evidence = SessionBudgets({}), Evidence()
+        self.budgets = SessionBudgets({})
         self.seq = self.durable = self.snapshot_at = 0
         self.every = SNAPSHOT_EVERY
         self.stale = "it was not read yet"
@@ -57,9 +60,11 @@ class ReplayedSession:
         self._recent: deque[tuple[int, bytes]] = deque()
         self._facts: Facts = {}
         self._written_by: Mapping[str, str] = {}
+        self.rounded = 0
+        """How many events have led to their decisions but for rounding: they were written where arithmetic is another."""
 
     def rebuild(self, until: int | None = None, after: int | None = None, replayed: Listener = None) -> None:
-        """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose bits are proved.
+        """Read the session from its journal: the newest snapshot that is whole, and every event after it, whose decisions are proved.
 
         `until` is the last event to go to, and snapshots later than `after` are not used. What was applied and not committed is gone.
         `replayed` is told of the rounds after the snapshot what `history` was.
@@ -96,9 +101,9 @@ class ReplayedSession:
         facts = self._facts = found.facts
         self._written_by = facts["made"] if row is None else {"library": row.library, "platform": row.platform}
         self.budgets = SessionBudgets.restored(facts["budgets"])
-        self.evidence, self.every = Evidence(*facts["evidence"]), int(facts["every"])
+        self.every = int(facts["every"])
         self.seq = self.durable = self.snapshot_at = seq
-        self._size, self._grown = size, 0
+        self._size, self._grown, self.rounded = size, 0, 0
         self.session = Session.restored(found.saved, self._policy)
         self.session.number_tickets(*facts["tickets"])
         self.session.quiet = True  # alarms wait until what they are about is durable
@@ -114,14 +119,22 @@ class ReplayedSession:
                 standing = self._again(event)
             except Exception as wrong:
                 raise self._astray(event, f"is refused now ({wrong})") from wrong
-            evidence = self.evidence.after(standing)
-            if evidence != DIGEST.unpack_from(event.body):
-                raise self._astray(event, "leads to another decision now")
-            self.evidence, self.seq = evidence, event.seq
+            told, decision = Evidence(*DIGEST.unpack_from(event.body)), event.kind not in MONEY
+            found = Evidence.of(standing, decision)
+            if found != told:
+                if not (decision and self._elsewhere and found.agrees(told, standing)):
+                    raise self._astray(event, "leads to another decision now")
+                self.rounded += 1
+            self.seq = event.seq
             self._grown += len(event.body) + ROW
             self.session.hush()  # alarms were given when it first happened
         self.durable = self.seq
         self._hears = self.session.history = self._listener
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether the journal was written where arithmetic is another."""
+        return (self._written_by["library"], self._written_by["platform"]) != (library(self.session.engine), machine())
 
     def listen(self, listener: Listener) -> None:
         """Tell of every round that is applied from now on what `history` is told."""
@@ -159,5 +172,5 @@ class ReplayedSession:
 
     def sealed(self) -> tuple[bytes, bytes]:
         """Where the session stands as a snapshot, and its digest: two with the same digest go on alike."""
-        facts = {**self._facts, "budgets": self.budgets.facts(), "evidence": list(self.evidence)}
+        facts = {**self._facts, "budgets": self.budgets.facts()}
         return self.session.read(lambda plan, state: sealed(facts, plan, state))

@@ -1,8 +1,8 @@
 """A session in one piece of bytes, as a journal keeps it: what it was made from, and where it stood after an event.
 
-A snapshot is a save file with a few facts before it that a save file does not have: the budgets, the evidence of all events so far, and who
-made it on which machine. Its digest is of the facts and of every number; where a session was made from and how it was played does not
-matter to it, only where it stands. So two sessions with one digest go on alike.
+A snapshot is a save file with a few facts before it that a save file does not have: the budgets, and who made it on which machine. Its
+digest is of the facts and of every number; where a session was made from and how it was played does not matter to it, only where it
+stands. So two sessions with one digest go on alike.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hashlib import sha256
 from importlib import metadata
 from struct import Struct
 from typing import Any, NamedTuple, cast
+from zlib import crc32
 
 import numpy as np
 
@@ -85,8 +86,14 @@ def _version(name: str) -> str:
 
 @cache
 def machine() -> str:
-    """The machine on which the bits of a round depend."""
-    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    """The machine on which the bits of a round depend: also a checksum of some sums and products, which kernels of BLAS differ in."""
+    rng = np.random.default_rng(0)
+    found = 0
+    for n in (3, 17, 64):
+        a, A = rng.standard_normal(n), rng.standard_normal((n, n))
+        for each in (a.dot(a), A @ a, a @ A, A @ A, np.exp(a), np.sin(a), np.log1p(abs(a)), np.linalg.eigh(A + A.T)[0]):
+            found = crc32(np.asarray(each).tobytes(), found)
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, arithmetic {found:08x}"
 
 
 # --- the policy ---------------------------------------------------------------------------------------------------------------------------
