@@ -360,6 +360,21 @@ def test_anytime_with_a_margin():
     assert bound("anytime", {"slater": 0.45}, V=V, diameter=D_, margin=r).why == ""
 
 
+def test_anytime_with_a_margin_in_one_run_of_two():
+    """The run without pays nothing for it; its CCV is sqrt(t squares), that of the other G Q/(4 r)."""
+    V, r, slater, lam, R = 2.0, 0.3, 0.9, 1 / (4 * D_**2), sqrt(2 * t) * D_ * G
+    found = bound("anytime", {"slater": slater}, V=V, diameter=D_, margin=[0.0, r])
+    plain = anytime(R, V, lam, 0.5)
+    assert found.regret == pytest.approx([plain["regret"], min(plain["regret"] + r * G / slater * G * D * t, G * D * t)])
+    assert found.ccv == pytest.approx([plain["ccv"], plain["squared"] / G / (4 * r)])
+
+
+def test_anytime_with_a_margin_where_nothing_has_a_slope():
+    """G = 0: no action is better or worse than another, and no Slater point is needed."""
+    found = bound("anytime", {"lipschitz": 0.0}, V=2.0, diameter=D_, margin=0.3)
+    assert (found.regret, found.ccv, found.squared, found.why) == (0.0, 0.0, 0.0, "")
+
+
 def test_anytime_with_self_bounding_constraints():
     """c = 1/2, kappa = 4 D'^2 M, and Q itself bounds the CCV."""
     V, M = 3.0, 0.8
@@ -369,6 +384,7 @@ def test_anytime_with_self_bounding_constraints():
     why = "the constraints are not known to be self-bounding with the smoothness the policy was told"
     assert bound("anytime", V=V, diameter=D_, form="self-bounding", smoothness=M).why == why
     assert bound("anytime", {"smoothness": 0.81}, V=V, diameter=D_, form="self-bounding", smoothness=M).why == why
+    assert bound("anytime", {"smoothness": M}, V=V, diameter=D_, form="self-bounding", smoothness=M).why == ""
 
 
 def test_anytime_before_V_is_known():
