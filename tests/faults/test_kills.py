@@ -1,4 +1,4 @@
-"""Processes that are killed while they save, pay or write a journal: three hundred here, twenty thousand in `make soak`."""
+"""Processes that are killed while they save, pay or write a journal: eighty here, twenty thousand in `make soak`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from helpers import kills
 from helpers.scripts import ROOT
 
-KILLS = dict.fromkeys(kills.TRADES, 24) | {"durable session": 15, "compiled durable session": 8}
+KILLS = dict.fromkeys(kills.TRADES, 12) | {"durable session": 12, "compiled durable session": 8}
 KINDS = [pytest.param(kind, marks=pytest.mark.compiles) if kind.startswith("compiled") else kind for kind in KILLS]
 
 
