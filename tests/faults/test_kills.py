@@ -30,7 +30,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_left_behind(kind):
     assert found["what"] == [], ran.stderr
     assert ran.returncode == 0
     assert found["kills"] == KILLS[kind]
-    assert found["acknowledged"] > 10, "they were killed before they had done anything"
+    assert found["acknowledged"] > KILLS[kind] // 3, "they were killed before they had done anything"
 
 
 def test_every_kind_is_tried():
