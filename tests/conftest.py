@@ -11,7 +11,7 @@ settings.register_profile(
 settings.load_profile("bridle")
 
 
-FORKING = ("test_journal.py", "test_kills.py", "test_storage.py")
+FORKING = ("test_fact_file.py", "test_kills.py", "test_sqlite_store.py", "test_storage.py")
 """Tests that fork a child for every step come first: a fork takes ten times as long once the process holds compilers and all they made."""
 
 

@@ -51,7 +51,7 @@ print(json.dumps(ended))
 ALONE = ("durable", "peers", "service")
 """They start processes from themselves, or a server."""
 TOGETHER = [name for name in SCRIPTS if name not in (*ALONE, *MODULES)]
-GROUPS = [*((name,) for name in ALONE), *(tuple(TOGETHER[i::4]) for i in range(4))]
+GROUPS = [*((name,) for name in ALONE), *(tuple(TOGETHER[i::2]) for i in range(2))]
 
 
 @pytest.mark.parametrize("names", GROUPS, ids=" ".join)

@@ -387,6 +387,7 @@ class Spender:
         return len(said), os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
 
 
+@pytest.mark.slow
 @KINDS
 def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, tmp_path):
     """At random moments of opening, paying and closing; the next holder finds all that was acknowledged, and at most one more."""
@@ -414,6 +415,7 @@ def test_no_kill_loses_an_acknowledged_payment_or_gives_one_back(open_it, tmp_pa
     assert midway > 5
 
 
+@pytest.mark.slow
 def test_one_file_goes_from_life_to_life(tmp_path):
     """Killed at random moments again and again: not one unit more than the budget, and no acknowledged one lost."""
     rng, path, released = np.random.default_rng(1), tmp_path / "gate", 0
@@ -555,6 +557,7 @@ def files_of(folder):
         yield open_it, folder / f"{kind}-saved"
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_detected_or_harmless(tmp_path):
     for open_it, path in files_of(tmp_path):
         with open_it(path) as held:

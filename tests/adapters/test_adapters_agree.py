@@ -16,9 +16,10 @@ from bridle.adapters.scaling import past_scaled
 from bridle.adapters.torch import ConstrainedOptimizer
 from bridle.adversaries import Recorded
 from bridle.functions import Excess, LogisticLoss
+from helpers.extent import examples
 from helpers.instances import real
 
-ROWS, TOLERATED, RADIUS = 2000, 0.3, 2.0
+ROWS, TOLERATED, RADIUS = examples(900, 2000), 0.3, 2.0
 POLICIES = {
     "sinha2024": {"horizon": ROWS, "lipschitz": 10.0, "preset": "practice"},
     "anytime": {},

@@ -27,6 +27,7 @@ from bridle.adapters.limits import AlertRate, DemographicParity, EqualOpportunit
 from bridle.adapters.reports import LimitTable
 from bridle.adapters.thresholds import RateLimiter, learn_batch, thresholds
 from bridle.core import InputError
+from helpers.extent import examples
 from helpers.rate_streams import OwnRate, Scored, calibrated, easy, hostile, play_rates, quiet_positives
 
 QUIET_POSITIVES = quiet_positives(0.2)
@@ -201,7 +202,7 @@ CELLS = [cells for cells in product((0.0, 1.0), repeat=4) if any(cells)]
     size=st.sampled_from([1, 7, 200]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_whatever_a_rate_of_ones_own_is_what_is_proved_holds(counts, violates, sd, at_most, others, priority, size, seed):
     """Any cells, either side, alone or among others, in batches: the interval contains what was measured, and the identity holds."""
     limits = [OwnRate(counts, violates, sd, at_most), *others]

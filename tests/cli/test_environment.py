@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import bridle
 from bridle import cli
 from bridle.cli import output
 from bridle.core import InputError
-from helpers.instances import PROGRAM
 
 LONG = "x" * 400
 COMMANDS: dict[str, list[str]] = {
@@ -96,13 +94,15 @@ for arguments in (["policies"], ["play", "fixed", "--horizon", "20"]):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"COLUMNS": "abc"}, {"COLUMNS": "-3"}, {"COLUMNS": ""}, {"COLUMNS": "1"}, {"TERM": "nosuchterm"}, {"TERM": ""}, {"HOME": None},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}, {"LANG": "nosuch"},
-        {"XDG_CACHE_HOME": "relative"}, {"BRIDLE_DATA": ""}, {"BRIDLE_COMPILED": "~nosuchuser"}, {"BRIDLE_INTERPRET": "perhaps"},
+        {"COLUMNS": "abc", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "XDG_CACHE_HOME": "relative"},
+        {"COLUMNS": "-3", "TERM": "", "PYTHONIOENCODING": "ascii", "BRIDLE_DATA": ""},
+        {"COLUMNS": "", "LANG": "nosuch", "HOME": None, "TERM": "nosuchterm"},
+        {"COLUMNS": "1", "BRIDLE_COMPILED": "~nosuchuser", "BRIDLE_INTERPRET": "perhaps"},
     ],
     ids=lambda changes: "-".join(changes),
 )  # fmt: skip
 def test_strange_variables_do_no_harm(changes):
+    """Several in one process, none of which keeps another from being read."""
     there = {**os.environ, **changes}
     ran = subprocess.run(
         [sys.executable, "-c", TWICE], capture_output=True, text=True, errors="replace", timeout=300,
@@ -216,16 +216,37 @@ def test_a_mistake_in_bridle_keeps_its_traceback(monkeypatch):
     assert (sys.stdout, sys.stderr) == before
 
 
+TELLING = """
+import signal, sys
+from bridle import game
+from bridle.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+play, told = game.play, []
+
+
+def tell(done, of):
+    if not told:
+        print("it plays", file=sys.stderr, flush=True)
+    told.append(done)
+
+
+game.play = lambda *arguments, progress, **settings: play(*arguments, progress=tell, **settings)
+main()
+"""
+"""The command line as a process that takes notice of Ctrl-C, and says that it has played some rounds."""
+
+
 @POSIX
 @pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_is_one_line():
     with subprocess.Popen(
-        [*PROGRAM, "play", "fixed", "--horizon", "100000000"],
+        [sys.executable, "-c", TELLING, "play", "fixed", "--horizon", "100000000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        time.sleep(6.0)
+        assert process.stderr.readline() == "it plays\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, "", "bridle: interrupted; nothing was written\n")

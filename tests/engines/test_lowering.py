@@ -175,7 +175,7 @@ OPERAND = st.integers(0, 8)
 
 
 @pytest.mark.compiles
-@settings(max_examples=examples(12, 40))
+@settings(max_examples=examples(8, 40))
 @given(
     st.lists(st.tuples(st.integers(0, len(STEPS) - 1), OPERAND, OPERAND, OPERAND), min_size=1, max_size=8),
     st.sampled_from([0, 1, 3]),

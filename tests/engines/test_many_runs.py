@@ -147,6 +147,7 @@ def test_a_game_stays_within_its_memory(engine, count, dim):
     assert limit / 20 < taken < limit
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("memory", "settings", "message"),
     [

@@ -201,6 +201,7 @@ class Periods(NamedTuple):
         return self.table
 
 
+@pytest.mark.compiles
 def test_only_rounds_that_are_in_memory_already_are_given_in_one_piece():
     table = recorded(2500).adversary.table
     for adversary, whole in ((RecordedRounds(table, 7.0), True), (ComputedRounds(Periods(table)), False)):

@@ -57,11 +57,11 @@ def _places_of(name: str, counts: tuple[tuple[str, tuple[int, ...]], ...]) -> li
 
 
 def games_at(place: str, counts: Mapping[str, tuple[int, ...]], rounds: int, turn: int) -> Iterator[tuple[str, Any, Any]]:
-    """Policies that are played at this place, each at every third of the places where it can be; `turn` says from which on.
+    """Policies that are played at this place, each at every fifth of the places where it can be; `turn` says from which on.
 
     `counts` are the places, and the numbers of constraints that each is played with. Yields names, policies and problems.
     """
     for i, name in enumerate(policies.names()):
         places = _places_of(name, tuple(counts.items()))
-        if place in (places if WHOLE else places[(i + turn) % min(3, len(places) or 1) :: 3]):
+        if place in (places if WHOLE else places[(i + turn) % min(5, len(places) or 1) :: 5]):
             yield from ((name, *game) for k in counts[place] if (game := compilable_game(name, place, k, rounds)))

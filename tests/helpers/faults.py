@@ -151,6 +151,7 @@ def sweep(
         operate(world)
     if not counted.seen:
         raise AssertionError(f"the operation has no point {point.value}")
+    gc.freeze()  # `forget` collects after every point: what is there by now, such as all of JAX, is not to be looked through each time
     every = 1.0 if most is None else max(1.0, counted.seen / most)
     at, step = 1, 0
     while True:

@@ -15,13 +15,14 @@ from bridle.domains.half_space_cut import sweep
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.game.summary import summary
 from helpers.adversarial_games import ratios, stage
+from helpers.extent import examples
 from helpers.instances import constraint_at, cost_at, instances, moves, rounding
 
 SWITCHES = st.fixed_dictionaries({}, optional={"halfspace": st.just(False), "form": st.just("value")})
 
 
 @pytest.mark.slow
-@settings(max_examples=250)
+@settings(max_examples=examples(20, 250))
 @given(instances(), SWITCHES, st.integers(1, 3), st.floats(-6.0, 6.0) | st.none(), st.sampled_from([0, 1, 20]), st.floats(0.05, 0.95))
 def test_the_invariant_holds_in_every_round(instance, switches, k, scale, cuts, theta):
     """V Regret + (1 - theta) e^{lam Q} - 1 <= sqrt(2) V D sqrt(sum |grad f|^2), for every V, theta and feasible action."""
@@ -97,7 +98,7 @@ def test_regret_and_violation_stay_under_their_bounds(kind, d, k, record_propert
     record_property("largest share of a bound", round(largest, 3))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(st.integers(0, 10**6), st.integers(1, 6), st.booleans())
 def test_self_bounding_constraints_have_logarithmic_violation(seed, d, halfspace):
     """g = ((<a, x> - b)^+)^2 is self-bounding with M = 2 |a|^2: V Regret + ((1 - theta) e^{lam Q} - 1) / 2 <= V R in every round."""
@@ -124,7 +125,7 @@ def test_self_bounding_constraints_have_logarithmic_violation(seed, d, halfspace
     assert ccv <= bound * (1.0 + 1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.2, 2.0, 20.0]), st.booleans())
 def test_a_moving_feasible_action_costs_what_its_path_says(seed, drift, halfspace):
     """Regret against u_1, u_2, ... with path P, every u_t feasible in its own round: D^2 + 2 D P takes the place of D^2."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bridle.core import InputError
-from bridle.policies.levels import fraction, make_level, most_violations
+from bridle.policies.levels import LevelState, fraction, make_level, most_violations
 
 RUNS = 100
 SHARES = [0.05, 0.01, 1 / 3, 0.123456]
@@ -147,6 +147,13 @@ def test_more_open_rounds_make_steps_shorter_and_change_no_count():
     assert (level.identity(late) == 0.0).all()
     assert not level.at_top(late._replace(units=np.array([6399.0])))[0]
     assert level.at_top(late._replace(units=np.array([6400.0])))[0]
+
+
+def test_the_identity_at_fixed_numbers():
+    """q V - p n - u + raised - (q - p) unavoidable, with a share of 3/10 and another number for each."""
+    level = make_level([0.3], 8.0, -3.0, 0.1)
+    state = LevelState(*(np.array([number]) for number in (2.0, 5.0, 11.0, 13.0, 3.0)), open=0.0)
+    assert level.identity(state)[0] == 10.0 * 5.0 - 3.0 * 11.0 - 2.0 + 13.0 - 7.0 * 3.0
 
 
 def test_the_most_violations_at_fixed_numbers():

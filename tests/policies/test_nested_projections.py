@@ -20,6 +20,7 @@ from bridle.game.summary import summary
 from bridle.solvers import nearest_point
 from helpers.adversarial_games import ratios, stage
 from helpers.cvxpy_reference import KINDS, inside, place, solved
+from helpers.extent import examples
 from helpers.instances import constraint_at, cost_at, instances, make_domain, moves, rounding
 
 
@@ -59,7 +60,7 @@ def test_the_projection_is_that_of_another_solver(kind):
     assert asked > 3
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(20, 150))
 @given(st.sampled_from(["ball", "box", "simplex", "halfspace", "cut-box"]), st.integers(1, 8), st.floats(-3.0, 3.0), st.integers(0, 10**6))
 def test_the_projection_meets_the_conditions_for_a_nearest_point(kind, dim, size, seed):
     """v - x is a sum of rows that hold x, with positive weights, and of a normal of the domain: by non-negative least squares."""
@@ -157,7 +158,7 @@ def test_where_there_is_no_room_the_bounds_still_hold_and_it_is_said():
 # --- the policy
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(instances(), st.integers(1, 3), st.booleans())
 def test_the_oracle_and_all_that_was_revealed_hold_in_every_round(instance, k, curved):
     """O3: sum |y - p|^2 <= W_t, CCV_t <= G (G sum eta + sqrt(t W_t)), regret; and affine constraints are satisfied once revealed."""

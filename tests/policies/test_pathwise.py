@@ -22,7 +22,7 @@ def revealed(cost, constraints, x) -> Feedback:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(80, 200))
+@settings(max_examples=examples(20, 200))
 @given(
     instances(), st.sampled_from(["theory", "tight", "practice"]), st.sampled_from(["exponential", "quadratic", "power"]), st.integers(1, 3)
 )
@@ -80,7 +80,7 @@ def strong_costs(x, feasible, alpha, domain, move, rng):
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60, 150))
+@settings(max_examples=examples(20, 150))
 @given(instances(), st.floats(-2.0, 2.0), st.booleans())
 def test_strong_m3(instance, log_ratio, own_moduli):
     """(M3): Q^2 + V beta Regret <= half the sum of |p_s|^2 / (H_1 + ... + H_s), also with moduli that differ between rounds."""
@@ -111,7 +111,7 @@ def test_strong_m3(instance, log_ratio, own_moduli):
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(60, 150))
+@settings(max_examples=examples(20, 150))
 @given(instances(), st.integers(1, 4), st.booleans())
 def test_ocs_m4_and_queue_identity(instance, k, feasible_stream):
     """(M4): sum_i Q_i^2 <= sqrt(2) D sqrt(A) + 2 sum_i P_i(x) U_i for every action x; and max_t Q_i(t) is the interval violation."""

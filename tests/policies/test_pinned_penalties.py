@@ -332,6 +332,8 @@ def test_anytime_with_a_modulus():
     V, lam = 7.0, 1 / (8 * D_**2)
     R = G**2 * (1 + log(t)) / MU_
     same(bound("anytime", V=V, diameter=D_, modulus=MU_), **anytime(R, V, lam, 0.5))
+    part = bound("anytime", at=t - 0.5, V=V, diameter=D_, modulus=MU_)  # a part of a round counts as one
+    assert part.regret == pytest.approx(R + 0.5 / V, rel=1e-9)
     half = MU_ * D**2 / 2
     same(bound("anytime", {"curvature": REGULAR}, V=V, diameter=D_, modulus=MU_),
          **anytime(R, V, lam, 0.5, behind=(G * D + half) * t))  # fmt: skip
@@ -360,6 +362,12 @@ def test_anytime_with_a_margin():
     assert bound("anytime", {"slater": 0.45}, V=V, diameter=D_, margin=r).why == ""
 
 
+def test_anytime_with_a_margin_where_nothing_has_a_slope():
+    """G = 0: no action is better or worse than another, and no Slater point is needed."""
+    found = bound("anytime", {"lipschitz": 0.0}, V=2.0, diameter=D_, margin=0.3)
+    assert (found.regret, found.ccv, found.squared, found.why) == (0.0, 0.0, 0.0, "")
+
+
 def test_anytime_with_self_bounding_constraints():
     """c = 1/2, kappa = 4 D'^2 M, and Q itself bounds the CCV."""
     V, M = 3.0, 0.8
@@ -369,6 +377,8 @@ def test_anytime_with_self_bounding_constraints():
     why = "the constraints are not known to be self-bounding with the smoothness the policy was told"
     assert bound("anytime", V=V, diameter=D_, form="self-bounding", smoothness=M).why == why
     assert bound("anytime", {"smoothness": 0.81}, V=V, diameter=D_, form="self-bounding", smoothness=M).why == why
+    assert bound("anytime", {"smoothness": M}, V=V, diameter=D_, form="self-bounding", smoothness=M).why == ""
+    assert bound("anytime", {"smoothness": M}, 1, V=V, diameter=D_, form="self-bounding", smoothness=M).ccv == G * D  # Q alone is 186
 
 
 def test_anytime_before_V_is_known():
@@ -376,6 +386,9 @@ def test_anytime_before_V_is_known():
     found = bound("anytime", diameter=D_)
     assert found.regret == pytest.approx(sqrt(2 * t) * D_ * G + 0.5 * D_ * G / 10)
     assert (found.ccv, found.why) == (None, "the violation bound depends on V, which the policy takes from the first gradient")
+    parted = bound("anytime", at=90, diameter=D_, window=40)
+    assert parted.regret == pytest.approx(3 * (sqrt(2 * 40) * D_ * G + 0.5 * D_ * G / 10))
+    assert (parted.ccv, parted.squared, parted.why) == (None, None, found.why)
     none = bound("anytime", {"V": 0.0}, diameter=D_)
     assert none.regret == G * D * t
     assert bound("anytime", V=1.0, diameter=2.1).why == "the domain's diameter is 2.2, more than the policy was told"

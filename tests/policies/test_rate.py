@@ -110,6 +110,7 @@ def test_it_is_the_page(kind):
 
 def test_phi_is_continuous_and_reaches_a_thousand():
     assert phi(np.array([1.0, -1.0, 8.0])).tolist() == pytest.approx([1.0, -1.0, np.exp(7.0)])
+    assert phi(np.array([0.75, -0.75, 1.5, -1.5])).tolist() == pytest.approx([0.75, -0.75, np.exp(0.5), -np.exp(0.5)])
     assert np.isfinite(phi(np.array([1e6])))[0]
 
 

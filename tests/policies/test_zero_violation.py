@@ -17,6 +17,7 @@ from bridle.core import Feedback, InputError, Round
 from bridle.functions import AffineFunction, RoundQuadratic
 from bridle.game.summary import summary
 from helpers.adversarial_games import ratios, stage
+from helpers.extent import examples
 from helpers.instances import cost_at, instances, moves, rounding
 
 SHAPES = ("affine", "round", "several")
@@ -46,7 +47,7 @@ def worst(constraints, x):
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=examples(20, 120))
 @given(instances(), st.sampled_from(SHAPES), st.floats(-2.5, -0.3), st.sampled_from(["theory", "practice", "long"]), st.integers(1, 4))
 def test_the_constraint_is_never_violated(instance, shape, margin, preset, pull):
     """In no round, whatever the costs; and regret is below what the theorem and the run itself say, for every feasible action."""
@@ -89,7 +90,7 @@ def test_the_constraint_is_never_violated(instance, shape, margin, preset, pull)
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(instances(), st.sampled_from(SHAPES), st.floats(-1.5, -0.3), st.sampled_from(["theory", "practice"]))
 def test_from_anywhere_the_violation_is_a_constant(instance, shape, margin, preset):
     domain, point, G, rng = instance

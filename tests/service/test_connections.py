@@ -409,6 +409,7 @@ def drip(line, drop):
     return time.monotonic() - begun
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("first", [b"", GET, WHOLE], ids=["fresh", "half-sent", "answered"])
 @pytest.mark.parametrize("drop", [b"", b"\r\n", b"X: y\r\n"], ids=["silent", "blank", "header"])
 def test_a_header_has_a_deadline(place, first, drop):
