@@ -16,10 +16,10 @@ from hypothesis.extra import numpy as arrays
 
 import bridle
 from bridle import adversaries, learners, validate
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.scaling import past_scaled
 from bridle.comparisons.spec import grid
 from bridle.core import InputError
+from bridle.limits import GroupGap, MissLoss, WeightBudget
 from helpers.strange_numbers import KINDS, NoText
 
 

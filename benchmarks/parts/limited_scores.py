@@ -8,8 +8,8 @@ import numpy as np
 
 from bridle import ops, records
 from bridle.adapters.linear import ONE, LabelledRow, Learned, ModelSettings, Rules
-from bridle.adapters.thresholds import Thresholds, ThresholdsState
 from bridle.engines.mirror import Mirror
+from bridle.limits.thresholds import Thresholds, ThresholdsState
 
 
 class Scoring(NamedTuple):

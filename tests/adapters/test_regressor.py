@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.limits import ErrorRate, Quantile, Recall
-from bridle.adapters.offsets import Offset, largest_debt
+from bridle.limits import ErrorRate, Quantile, Recall
+from bridle.limits.quantiles import Offset, largest_debt
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.adapters.levels import OWN_RATE, Cells, CountedRate, make_rate_level
-from bridle.adapters.thresholds import Thresholds, ThresholdsState
+from bridle.limits.rates import OWN_RATE, Cells, CountedRate, make_rate_level
+from bridle.limits.thresholds import Thresholds, ThresholdsState
 
 
 class Scored(NamedTuple):

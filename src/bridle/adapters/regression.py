@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import ops, records, validate
-from bridle.adapters.limits import ErrorRate, Quantile
 from bridle.adapters.linear import ONE, listed
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
-from bridle.adapters.offsets import ErrorPrice, ErrorState, Offset, OffsetState
-from bridle.adapters.reports import LimitTable, error_report, quantile_report
 from bridle.adapters.rows import RowModel, padded
 from bridle.adapters.scaling import ClippedScale, RunningScale, Scale
 from bridle.core import InputError
+from bridle.limits import ErrorRate, Quantile
+from bridle.limits.quantiles import ErrorPrice, ErrorState, Offset, OffsetState
+from bridle.limits.report import LimitTable, error_report, quantile_report
 from bridle.ops import Array, Scalar, maximum, minimum
 
 FARTHEST = 10.0

@@ -20,8 +20,11 @@ import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.classifier import ClassModel, LinearEstimator, RowTicket, with_limits
-from bridle.adapters.limits import (
+from bridle.adapters.linear import ClassModel, LinearEstimator, RowTicket, class_weights, with_limits
+from bridle.adapters.mixture import MOST_NEWTON
+from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
+from bridle.core import InputError
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -36,11 +39,7 @@ from bridle.adapters.limits import (
     Recall,
     WeightBudget,
 )
-from bridle.adapters.linear import class_weights
-from bridle.adapters.mixture import MOST_NEWTON
-from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
-from bridle.adapters.reports import LimitTable
-from bridle.core import InputError
+from bridle.limits.report import LimitTable
 from bridle.ops import Array
 from bridle.session.feedback import FLOAT, LARGEST
 

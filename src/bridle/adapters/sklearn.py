@@ -21,8 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bridle import records, validate
 from bridle.adapters import missing
-from bridle.adapters.classifier import LinearEstimator, RowTicket, with_limits
-from bridle.adapters.limits import (
+from bridle.adapters.linear import LabelledRow, LinearEstimator, RowTicket, class_weights, listed, with_limits
+from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
+from bridle.adapters.rows import demand_sizes
+from bridle.core import InputError
+from bridle.engines.round import block_length
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -36,16 +40,10 @@ from bridle.adapters.limits import (
     Quantile,
     Recall,
     WeightBudget,
-    named_parameters,
-    with_parameters,
 )
-from bridle.adapters.linear import LabelledRow, class_weights, listed
-from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
-from bridle.adapters.reports import LimitTable
-from bridle.adapters.rows import demand_sizes
-from bridle.adapters.thresholds import Seen
-from bridle.core import InputError
-from bridle.engines.round import block_length
+from bridle.limits.report import LimitTable
+from bridle.limits.settings import named_parameters, with_parameters
+from bridle.limits.thresholds import Seen
 from bridle.ops import Array
 
 try:

@@ -17,7 +17,7 @@ A row is `look`ed at when it is scored and acted upon, and `count`ed when its la
 rows are decided by the level of its start, looked at, then counted (`learn_batch`): its rows are open rows to the guarantees. `RateLimiter`
 does so beside a network, or any model that gives scores: a rate has no gradient, so no optimiser can hold it, but a threshold can.
 
->>> from bridle.adapters.limits import Recall
+>>> from bridle.limits import Recall
 >>> model = thresholds([Recall(at_least=0.9)])
 >>> state, rng = model.start(), np.random.default_rng(0)
 >>> for _ in range(3000):
@@ -47,10 +47,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bridle import validate
-from bridle.adapters.alert_budget import BudgetLevel, BudgetState
-from bridle.adapters.group_levels import GapLevel, GapState
-from bridle.adapters.levels import DebtState, RateLevel
-from bridle.adapters.reports import (
+from bridle.core import InputError
+from bridle.limits.budgets import BudgetLevel, BudgetState
+from bridle.limits.groups import GapLevel, GapState
+from bridle.limits.rates import DebtState, RateLevel
+from bridle.limits.report import (
     AFTER_BUDGET,
     FIRST,
     LimitReport,
@@ -60,7 +61,6 @@ from bridle.adapters.reports import (
     gap_report,
     rate_report,
 )
-from bridle.core import InputError
 from bridle.ops import Array, Flag, Scalar, absolute, maximum, minimum, where
 
 OWN = 0.0
@@ -374,7 +374,7 @@ class RateLimiter:
     Examples
     --------
     >>> import numpy as np
-    >>> from bridle.adapters.limits import AlertRate
+    >>> from bridle.limits import AlertRate
     >>> limiter = RateLimiter([AlertRate(at_most=0.5)])
     >>> limiter.alarms(np.array([3.0, -3.0]))
     array([1., 0.])

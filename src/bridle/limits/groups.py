@@ -33,13 +33,16 @@ Proof of the bound: as in `levels`, with v = 1 for an alarm and tau_g in [0, 1] 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.adapters.levels import ETA, TOLERANCE, TOP, Recent, Unlabelled, make_recent
+from bridle.limits.rates import ETA, TOLERANCE, TOP, Recent, Unlabelled, make_recent
+from bridle.limits.settings import Settings, Step, up_to
 from bridle.ops import Array, Scalar, absolute, along, columns, maximum, minimum, ratio, sigmoid, where
 from bridle.policies.levels import zero_or_one
 
@@ -236,3 +239,93 @@ class GapLevel(NamedTuple):
 def make_gap_level(kind: GapKind, gap: float, eta: float = ETA, values: Array | None = None) -> GapLevel:
     """The level for a gap; `values` are the groups' numbers, None for two that are above 0 or not."""
     return GapLevel(kind, gap, validate.positive("eta", eta), values, np.zeros(2 if values is None else len(values)))
+
+
+# --- in the user's words ------------------------------------------------------------------------------------------------------------------
+
+
+def _groups(name: str, value: object) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    numbers = tuple(validate.vector(name, value).tolist())
+    if len(numbers) < 2 or len(set(numbers)) < len(numbers):
+        raise validate.refused(f"{name} must be the different numbers of two groups or more", value)
+    return numbers
+
+
+@dataclass(frozen=True, repr=False)
+class GapLimit(Settings):
+    """A limit on the gap between groups."""
+
+    gap: Annotated[float, up_to(1.0, "a difference of shares above 0 and at most 1")] = 0.05
+    groups: Annotated[Sequence[float] | None, _groups] = None
+    eta: Step = ETA
+    kinds: ClassVar[tuple[GapKind, ...]]
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
+        """The levels that keep it."""
+        values = None if self.groups is None else np.array(self.groups)
+        return tuple(make_gap_level(kind, self.gap, self.eta, values) for kind in self.kinds)
+
+
+class EqualOpportunity(GapLimit):
+    """A limit: the shares of the second class that are found differ by at most `gap` between groups.
+
+    Parameters
+    ----------
+    gap : float, default 0.05
+        The largest difference of two shares, above 0 and below 1.
+    groups : sequence of float, optional
+        The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Examples
+    --------
+    >>> EqualOpportunity(gap=0.05, groups=[0, 1, 2])
+    EqualOpportunity(gap=0.05, groups=[0, 1, 2])
+    """
+
+    kinds = (POSITIVES,)
+
+
+class DemographicParity(GapLimit):
+    """A limit: the shares of alarms differ by at most `gap` between groups.
+
+    Parameters
+    ----------
+    gap : float, default 0.05
+        The largest difference of two shares, above 0 and below 1.
+    groups : sequence of float, optional
+        The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Examples
+    --------
+    >>> DemographicParity(gap=0.1).gap
+    0.1
+    """
+
+    kinds = (ALL_ROWS,)
+
+
+class EqualizedOdds(GapLimit):
+    """A limit: the shares found, and the shares of false alarms, differ by at most `gap` between groups.
+
+    Parameters
+    ----------
+    gap : float, default 0.05
+        The largest difference of two shares, above 0 and below 1.
+    groups : sequence of float, optional
+        The groups' numbers. Default: two groups, rows whose number is above 0, and the others.
+    eta : float, default 0.05
+        How far one violation moves the level of caution, above 0; smaller is steadier and slower.
+
+    Examples
+    --------
+    >>> EqualizedOdds(gap=0.1).gap
+    0.1
+    """
+
+    kinds = (POSITIVES, NEGATIVES)

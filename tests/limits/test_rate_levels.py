@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.adapters.levels import (
+from bridle.core import InputError
+from bridle.limits import AlertRate, DemographicParity, EqualOpportunity, FalsePositiveRate, Precision, Recall
+from bridle.limits.rates import (
     ALERTS,
     FALSE_POSITIVES,
     FIRST_RECALL,
@@ -23,10 +25,8 @@ from bridle.adapters.levels import (
     most_debt,
     swing,
 )
-from bridle.adapters.limits import AlertRate, DemographicParity, EqualOpportunity, FalsePositiveRate, Precision, Recall
-from bridle.adapters.reports import LimitTable
-from bridle.adapters.thresholds import RateLimiter, learn_batch, thresholds
-from bridle.core import InputError
+from bridle.limits.report import LimitTable
+from bridle.limits.thresholds import RateLimiter, learn_batch, thresholds
 from helpers.rate_streams import OwnRate, Scored, calibrated, easy, hostile, play_rates, quiet_positives
 
 QUIET_POSITIVES = quiet_positives(0.2)

@@ -7,10 +7,8 @@ from copy import deepcopy
 
 import pytest
 
-from bridle.adapters.alert_budget import BudgetLevel
-from bridle.adapters.group_levels import GapLevel
-from bridle.adapters.levels import RateLevel
-from bridle.adapters.limits import (
+from bridle.core import InputError
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -24,10 +22,11 @@ from bridle.adapters.limits import (
     Quantile,
     Recall,
     WeightBudget,
-    named_parameters,
-    with_parameters,
 )
-from bridle.core import InputError
+from bridle.limits.budgets import BudgetLevel
+from bridle.limits.groups import GapLevel
+from bridle.limits.rates import RateLevel
+from bridle.limits.settings import named_parameters, with_parameters
 
 ALL = (
     Recall(0.9, label="fraud", eta=0.03, base="buffer"), FalsePositiveRate(0.01), AlertRate(0.02), AlertBudget(50, 1000), AlertBudget(3),

@@ -39,11 +39,13 @@ distance beyond is a second loss, (|error| - beyond)^+ in deviations of the targ
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log2
 from typing import NamedTuple
 
 from bridle import ops
-from bridle.adapters.levels import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.limits.rates import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.limits.settings import BelowOne, Positive, Settings
 from bridle.ops import Scalar, maximum, minimum
 
 LINEAR = 2.0
@@ -171,3 +173,45 @@ class ErrorPrice(NamedTuple):
         debt = state.debt + wrong - self.at_most
         floored = maximum(debt, FLOOR)
         return ErrorState(floored, state.forgiven + (floored - debt), state.tally.add(wrong, self.at_most))
+
+
+# --- in the user's words ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Quantile(Settings):
+    """A limit: at most a share ``1 - level`` of the targets lies above the prediction, on every stream.
+
+    Parameters
+    ----------
+    level : float, default 0.9
+        The level, above 0 and below 1.
+
+    Examples
+    --------
+    >>> Quantile(0.9).level
+    0.9
+    """
+
+    level: BelowOne = 0.9
+
+
+@dataclass(frozen=True, repr=False)
+class ErrorRate(Settings):
+    """A limit: at most a share of the rows has a prediction that is off by more than a size.
+
+    Parameters
+    ----------
+    beyond : float
+        The size, above 0, in the unit of the targets.
+    at_most : float, default 0.1
+        The share, above 0 and below 1.
+
+    Examples
+    --------
+    >>> ErrorRate(beyond=2.0, at_most=0.05).at_most
+    0.05
+    """
+
+    beyond: Positive
+    at_most: BelowOne = 0.1

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bridle.adapters.alert_budget import BudgetLevel, BudgetState
-from bridle.adapters.group_levels import GAP_NAMES, GapLevel, GapState, most_gap_debt
-from bridle.adapters.levels import ETA, NAMES, TOLERANCE, DebtState, RateLevel, least_debt, most_debt
-from bridle.adapters.losses import LossTally, count
-from bridle.adapters.offsets import ErrorPrice, ErrorState, Offset, OffsetState, largest_debt
+from bridle.limits.budgets import BudgetLevel, BudgetState
+from bridle.limits.groups import GAP_NAMES, GapLevel, GapState, most_gap_debt
+from bridle.limits.losses import LossTally, count
+from bridle.limits.quantiles import ErrorPrice, ErrorState, Offset, OffsetState, largest_debt
+from bridle.limits.rates import ETA, NAMES, TOLERANCE, DebtState, RateLevel, least_debt, most_debt
 from bridle.ops import Array, Scalar
 from bridle.storage import Facts
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from bridle import records
-from bridle.adapters.averages import DAMPING, average_excess, averages
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
-from bridle.adapters.losses import bind_all, counted
 from bridle.adapters.mixture import mixture
 from bridle.adapters.scaling import squashed
 from bridle.core import InputError
+from bridle.limits import GroupGap, MissLoss, WeightBudget
+from bridle.limits.losses import bind_all, counted
+from bridle.limits.prices import DAMPING, average_excess, averages
 
 ADVERSARIES = ("noise", "heavy", "growing", "up then down", "against", "decades")
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle import records
-from bridle.adapters.group_levels import most_gap_debt
-from bridle.adapters.levels import FLOOR, most_debt
-from bridle.adapters.limits import (
+from bridle.core import InputError
+from bridle.engines.mirror import Mirror
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -23,9 +23,9 @@ from bridle.adapters.limits import (
     Precision,
     Recall,
 )
-from bridle.adapters.thresholds import thresholds
-from bridle.core import InputError
-from bridle.engines.mirror import Mirror
+from bridle.limits.groups import most_gap_debt
+from bridle.limits.rates import FLOOR, most_debt
+from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 
 ANY = (

@@ -21,9 +21,13 @@ Reference: bridle (this file).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
-from bridle.adapters.levels import ETA, Model, ModelState, swing
+from bridle import validate
+from bridle.limits.rates import ETA, Model, ModelState, swing
+from bridle.limits.settings import Settings, Step
 from bridle.ops import Flag, Scalar, maximum, minimum, where
 
 HIGHEST_SHARE = 0.5
@@ -98,3 +102,42 @@ class BudgetLevel(NamedTuple):
         base = self.base.look(now.base, score, 1.0 + 0.0 * score, where(score > now.base.at, 1.0, 0.0) - self.share(now), -1.0)
         spent = now.spent + alarm
         return now._replace(spent=spent, rows=now.rows + 1.0, most=maximum(now.most, spent), base=base)
+
+
+# --- in the user's words ------------------------------------------------------------------------------------------------------------------
+
+
+def _alarms(name: str, value: object) -> float:
+    return float(validate.whole(name, value, 0))
+
+
+def _period(name: str, value: object) -> int | str:
+    return "period" if value == "period" else validate.whole(name, value)
+
+
+@dataclass(frozen=True, repr=False)
+class AlertBudget(Settings):
+    """A limit: at most so many alarms per period, never one more.
+
+    Parameters
+    ----------
+    at_most : float
+        How many alarms, a whole number, 0 or above.
+    per : int or "period", default "period"
+        How many rows make a period; or "period", where each row says its own: a number that does not go backward, such as a day.
+    eta : float, default 0.05
+        How far one alarm too many would move the level of caution, above 0.
+
+    Examples
+    --------
+    >>> AlertBudget(50, per=1000)
+    AlertBudget(at_most=50, per=1000)
+    """
+
+    at_most: Annotated[float, _alarms]
+    per: Annotated[int | str, _period] = "period"
+    eta: Step = ETA
+
+    def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[BudgetLevel, ...]:
+        """The level that keeps it."""
+        return (BudgetLevel(self.at_most, None if self.per == "period" else float(self.per), self.eta),)

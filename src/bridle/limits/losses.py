@@ -10,14 +10,16 @@ user's words (`limits`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.adapters.levels import TOLERANCE, Recent, make_recent
 from bridle.core import Function, InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
+from bridle.limits.rates import TOLERANCE, Recent, make_recent
+from bridle.limits.settings import Positive, Settings, sign_of
 from bridle.ops import Array, Scalar
 
 M = TypeVar("M")
@@ -156,3 +158,93 @@ def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
         speaks = getattr(limit, "speaks", None)
         parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * count([limit]))
     return ops.columns(*parts)
+
+
+# --- in the user's words ------------------------------------------------------------------------------------------------------------------
+
+
+def _rows(name: str, value: object) -> float:
+    return float(validate.whole(name, value))
+
+
+@dataclass(frozen=True, repr=False)
+class MissLoss(Settings):
+    """A limit: at most this log-loss on every row of a class, so that it is not missed.
+
+    Parameters
+    ----------
+    label : object, default 1
+        The class.
+    at_most : float, default 0.1
+        The log-loss, above 0, in nats: 0.1 asks for a probability of e^-0.1 = 0.90. No finite weights could meet 0.
+
+    Examples
+    --------
+    >>> MissLoss(label="fraud", at_most=0.2).bind(["fine", "fraud"]).sign
+    1.0
+    """
+
+    label: object = 1
+    at_most: Positive = 0.1
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"mean loss of {self.label!r}"
+
+    def bind(self, classes: Sequence[object]) -> LossOfClass:
+        """The limit for an estimator with these two classes."""
+        return LossOfClass(sign_of(self, classes), self.at_most)
+
+
+@dataclass(frozen=True, repr=False)
+class GroupGap(Settings):
+    """A limit: at most this difference between two groups' mean scores.
+
+    Parameters
+    ----------
+    at_most : float, default 0.1
+        The difference, above 0, in log-odds.
+    lookback : int, default 1000
+        Over about how many of the last rows of each group, 1 or above.
+
+    Examples
+    --------
+    >>> limit = GroupGap(at_most=0.5).bind([0, 1])
+    >>> memory, _ = limit.reveal(limit.start(2), np.array([1.0, 3.0]), 1.0, 0)
+    >>> memory, gap = limit.reveal(memory, np.array([1.0, 5.0]), 1.0, 1)
+    >>> gap.value(np.array([9.0, 1.0]))
+    array([ 1.5, -2.5])
+    """
+
+    at_most: Positive = 0.1
+    lookback: Annotated[float, _rows] = 1000
+    name: ClassVar = "gap of mean scores"
+    constraints: ClassVar = 2
+
+    def bind(self, classes: Sequence[object]) -> ScoreGap:
+        """The limit for an estimator with these two classes."""
+        return ScoreGap(self.at_most, self.lookback)
+
+
+@dataclass(frozen=True, repr=False)
+class WeightBudget(Settings):
+    """A limit: at most this much of half the squared length of the weights, the intercept among them.
+
+    Parameters
+    ----------
+    at_most : float, default 1.0
+        The amount, above 0, in squared weights.
+
+    Examples
+    --------
+    >>> WeightBudget(2.0).bind([0, 1]).reveal((), np.ones(2), 1.0, None)[1].value(np.array([2.0, 2.0]))
+    2.0
+    """
+
+    at_most: Positive = 1.0
+    name: ClassVar = "weights"
+
+    def bind(self, classes: Sequence[object]) -> SquaredWeights:
+        """The limit for an estimator with these two classes."""
+        return SquaredWeights(self.at_most)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.adapters.group_levels import ALL_ROWS, GAP_NAMES, make_gap_level, most_gap_debt
-from bridle.adapters.limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
-from bridle.adapters.thresholds import thresholds
+from bridle.limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
+from bridle.limits.groups import ALL_ROWS, GAP_NAMES, make_gap_level, most_gap_debt
+from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 
 COUNTED = {"demographic parity": (True, True), "equal opportunity": (True, False), "false positive gap": (False, True)}
