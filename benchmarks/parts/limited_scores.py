@@ -55,7 +55,7 @@ class ScoredRow(NamedTuple):
 
 def decide_and_count(model: Thresholds, before: Deciding, row: ScoredRow) -> Deciding:
     state, seen = model.look(before.state, row.score, row.group)
-    return Deciding(model.count(state, seen, row.sign, row.group), seen.alarm)
+    return Deciding(model.count(state, seen, row.sign), seen.alarm)
 
 
 def limited(model: Thresholds, scores: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> tuple[np.ndarray, ThresholdsState]:

@@ -25,7 +25,7 @@ from bridle.limits import (
     Precision,
     Recall,
 )
-from bridle.limits.rates import FLOOR
+from bridle.limits.debts import FLOOR
 from helpers.rate_streams import quiet_positives
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle.limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
+from bridle.limits.debts import Seen
 from bridle.limits.groups import ALL_ROWS, GAP_NAMES, make_gap_level, most_gap_debt
 from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
@@ -54,7 +55,7 @@ def test_an_adversary_reaches_the_bound_and_nothing_beyond(alarming):
         th = level.move_threshold(state, 0.0, group)
         up = alarming == (group == 1.0)
         score = (0.0 if np.isinf(th) else th) + (1.0 if up else -1.0)
-        state, _ = level.look(state, score, 1.0 * (score > th), 1.0 * up, group, row)
+        state, _ = level.look(state, Seen(score, 1.0 * (score > th), group), 1.0 * up, row)
         debts.append(np.abs(level.debts(state)).max())
     assert 4.0 / 0.05 < max(debts) <= most_gap_debt(0.05)
 

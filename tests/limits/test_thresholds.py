@@ -23,8 +23,9 @@ from bridle.limits import (
     Precision,
     Recall,
 )
+from bridle.limits.debts import FLOOR
 from bridle.limits.groups import most_gap_debt
-from bridle.limits.rates import FLOOR, most_debt
+from bridle.limits.rates import most_debt
 from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 
@@ -204,7 +205,7 @@ class ScoredRow(NamedTuple):
 
 def one_row(model, state, row):
     state, seen = model.look(state, row.score, row.group, row.period)
-    return model.count(state, seen, row.sign, row.group)
+    return model.count(state, seen, row.sign)
 
 
 @pytest.mark.compiles

@@ -27,10 +27,11 @@ from bridle.adapters.rows import RowModel, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale
 from bridle.core import Feedback, InputError, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
-from bridle.limits.losses import Limit, LossTally, allowances, bind_all, count, counted, no_losses
+from bridle.limits.debts import Seen
+from bridle.limits.losses import Limit, LossProof, LossTally, allowances, bind_all, count, counted, loss_report, no_losses
 from bridle.limits.prices import Averages, AverageState, averages
-from bridle.limits.report import LimitReport, LimitTable, LossProof, loss_report
-from bridle.limits.thresholds import Seen, Table, Thresholds, columns, decide_batch, thresholds
+from bridle.limits.report import LimitReport, LimitTable, Table
+from bridle.limits.thresholds import Thresholds, columns, decide_batch, thresholds
 from bridle.ops import Array, Scalar
 
 ONE = np.ones(1)
@@ -107,7 +108,7 @@ class Rules(NamedTuple):
             if seen is None:
                 score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
                 levels, seen = self.thresholds.look(levels, self.side * score, known(row.group), known(row.period))
-            levels = self.thresholds.count(levels, seen, self.side * row.sign, known(row.group))
+            levels = self.thresholds.count(levels, seen, self.side * row.sign)
         after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
         state: Any
         if isinstance(self.learner, FreeLearner) and tally is None:
@@ -206,7 +207,7 @@ class ModelSettings(NamedTuple):
         begun = None if levels is None else levels.start()
         tally = no_losses(count(bound)) if bound else None
         weights = learner.weights(state)
-        table = Table(0.0, 0.0, 0.0, 0.0) if bound and levels is None and self.alone else None
+        table = Table() if bound and levels is None and self.alone else None
         held = Learned(state, weights, memory, begun, self._scale(features), tally, table)
         return Rules(learner, bound, levels, allowances(bound), self.side), held
 
@@ -289,10 +290,10 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         name = self.plan.policy or POLICY
         return LossProof(why=f"policy {name} works on every round by itself; its own theorem is about sums of violations")
 
-    def drop(self, seen: Seen, group: float | None) -> None:
+    def drop(self, seen: Seen) -> None:
         """Count a row no longer whose class will never be known."""
         held = self.held
-        self._held = held._replace(levels=self.thresholds.drop(held.levels, seen, known(group)))
+        self._held = held._replace(levels=self.thresholds.drop(held.levels, seen))
 
 
 def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[Any], int]:
@@ -523,7 +524,7 @@ class ClassModel:
         """A row whose class will never be known is not waited for any longer."""
         waiting = self.open.close(self.open.number(ticket))
         if waiting.seen is not None and self.judge is not None:
-            self.judge.drop(waiting.seen, waiting.group)
+            self.judge.drop(waiting.seen)
 
     # --- what is learned --------------------------------------------------------------------------------------------------------------
 

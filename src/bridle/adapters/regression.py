@@ -22,7 +22,7 @@ from bridle.adapters.scaling import ClippedScale, RunningScale, Scale
 from bridle.core import InputError
 from bridle.limits import ErrorRate, Quantile
 from bridle.limits.quantiles import ErrorPrice, ErrorState, Offset, OffsetState
-from bridle.limits.report import LimitTable, error_report, quantile_report
+from bridle.limits.report import LimitTable
 from bridle.ops import Array, Scalar, maximum, minimum
 
 FARTHEST = 10.0
@@ -140,7 +140,7 @@ class RegressorModel(RowModel[Predicted, TargetRow]):
         held, rules, reports = self.held, self.rules, []
         for limit in listed(self.plan.constraints):
             if isinstance(limit, Quantile) and rules.quantile is not None and held.offset is not None:
-                reports.append(quantile_report(rules.quantile, held.offset))
+                reports.append(rules.quantile.report(held.offset))
             elif rules.errors is not None and held.errors is not None:
-                reports.append(error_report(rules.errors, held.errors))
+                reports.append(rules.errors.report(held.errors))
         return LimitTable(reports)

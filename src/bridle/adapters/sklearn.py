@@ -41,9 +41,9 @@ from bridle.limits import (
     Recall,
     WeightBudget,
 )
+from bridle.limits.debts import Seen
 from bridle.limits.report import LimitTable
 from bridle.limits.settings import named_parameters, with_parameters
-from bridle.limits.thresholds import Seen
 from bridle.ops import Array
 
 try:

@@ -43,9 +43,9 @@ from bridle.limits import (
     RateLimiter,
     Recall,
 )
-from bridle.limits.losses import LossTally, allowances, count, no_losses
+from bridle.limits.losses import LossProof, LossTally, allowances, count, loss_name, loss_report, no_losses
 from bridle.limits.prices import Duals, StepWeights
-from bridle.limits.report import LimitTable, LossProof, loss_name, loss_report
+from bridle.limits.report import LimitTable
 from bridle.limits.settings import Settings
 from bridle.ops import Array, Scalar
 

@@ -25,7 +25,7 @@ Proof of the bound: as in `levels`, with v = 1 for an alarm and tau_g in [0, 1] 
 ...     group = float(row % 2)
 ...     score = float(rng.normal(group, 1.0))
 ...     alarm = 1.0 * (score > level.move_threshold(state, 0.0, group))
-...     state, due = level.look(state, score, alarm, 1.0 * (score > 0.0), group, row)
+...     state, _ = level.look(state, Seen(score, alarm, group), 1.0 * (score > 0.0), row)
 >>> shares = state.alarms / state.counted
 >>> bool(abs(shares[1] - shares[0]) < 0.12), bool(abs(state.alarms - state.targets - level.debts(state)).max() == 0.0)
 (True, True)
@@ -34,14 +34,16 @@ Proof of the bound: as in `levels`, with v = 1 for an alarm and tau_g in [0, 1] 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.limits.rates import ETA, TOLERANCE, TOP, Recent, Unlabelled, make_recent
+from bridle.limits.debts import ETA, TOLERANCE, TOP, Recent, Seen, Unlabelled, make_recent
+from bridle.limits.rates import Spread
+from bridle.limits.report import LimitReport, Overall, short
 from bridle.limits.settings import Settings, Step, up_to
 from bridle.ops import Array, Scalar, absolute, along, columns, maximum, minimum, ratio, sigmoid, where
 from bridle.policies.levels import zero_or_one
@@ -54,9 +56,6 @@ LOOKBACK = 1000.0
 
 TIE = 1e-9
 """Shares this near to the gap are at it: whether something is done must not hang on a rounding error."""
-
-SPREAD_MEMORY = 0.01
-"""The least weight of a row in the spread of a group's scores."""
 
 
 class GapKind(NamedTuple):
@@ -76,22 +75,25 @@ NEGATIVES = GapKind(2.0, 0.0, 1.0, 1.0)
 
 
 class GapState(NamedTuple):
-    """For each group: counted rows, alarms among them, the sum of targets, the untreated share, the spread of scores; the rows that wait.
+    """For each group: alarms among the counted rows, the sum of targets, the untreated share, the scores' spread; the rows that wait.
 
     And the centre, recent counts, the last row at which the gap did not hold, and how many counted rows were overruled at the top.
     """
 
-    counted: Array
     alarms: Array
     targets: Array
     untreated: Array
-    means: Array
-    spreads: Array
+    spread: Spread
     waiting: Unlabelled
     centre: Scalar
     recent: Recent
     broken: Scalar
     overruled: Array
+
+    @property
+    def counted(self) -> Array:
+        """How many rows of each group counted."""
+        return cast("Array", self.spread.weight)
 
 
 def most_gap_debt(eta: float, open: float = 0.0) -> float:
@@ -101,6 +103,13 @@ def most_gap_debt(eta: float, open: float = 0.0) -> float:
     81.0
     """
     return TOP / eta + 1.0 + open
+
+
+class Looked(NamedTuple):
+    """What is wanted back when the label of a row comes: whether it would have been an alarm without this limit, and what it was worth."""
+
+    plain: Scalar
+    due: Scalar
 
 
 class GapLevel(NamedTuple):
@@ -117,7 +126,7 @@ class GapLevel(NamedTuple):
         zero = self.each
         half = zero + 0.5
         recent = make_recent(2 * len(zero))
-        return GapState(zero, zero, zero, half, zero, zero + 1.0, Unlabelled(zero, zero, zero), 0.5, recent, 0.0, zero)
+        return GapState(zero, zero, half, Spread(zero, zero, zero + 1.0), Unlabelled(zero, zero, zero), 0.5, recent, 0.0, zero)
 
     def members(self, group: Scalar) -> Array:
         """1 for the group that a row is of, 0 for the others."""
@@ -134,7 +143,7 @@ class GapLevel(NamedTuple):
     def offsets(self, state: GapState) -> Array:
         """How far each group's threshold is above the common one; infinite from the top on."""
         debt = self.debts(state) + state.waiting.due
-        moved = state.spreads * self.eta * debt
+        moved = state.spread.size * self.eta * debt
         return where(debt >= TOP / self.eta, moved + inf, where(debt <= -TOP / self.eta, moved - inf, moved))
 
     def offset(self, state: GapState, group: Scalar) -> Scalar:
@@ -164,56 +173,51 @@ class GapLevel(NamedTuple):
         tau = state.centre + minimum(maximum(above, -0.5 * self.gap), 0.5 * self.gap)
         return where(gap > self.gap + TIE, minimum(maximum(tau, 0.0), 1.0), plain + self.each)
 
-    def look(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, group: Scalar, row: Scalar) -> tuple[GapState, Scalar]:
-        """After a row was scored and acted upon; `plain` is 1 where the common threshold made it an alarm. Also what it is worth until
-        its label comes."""
-        member = self.members(group)
+    def look(self, state: GapState, seen: Seen, plain: Scalar, row: Scalar) -> tuple[GapState, Looked]:
+        """After a row was scored and acted upon; `plain` is 1 where it would be an alarm without this limit."""
+        member = self.members(seen.group)
         if self.kind.labels is None:
-            return self._move(state, score, alarm, plain, member, row), 0.0 * score
-        chance = sigmoid(score)
+            return self._move(state, seen, plain, member, row), Looked(plain, 0.0 * seen.score)
+        chance = sigmoid(seen.score)
         q = self.kind.positives * chance + self.kind.negatives * (1.0 - chance)
-        due = q * (alarm - along(member * self.target(state, plain), "sum"))
-        return state._replace(waiting=state.waiting.begin(due, member)), due
+        due = q * (seen.alarm - along(member * self.target(state, plain), "sum"))
+        return state._replace(waiting=state.waiting.begin(due, member)), Looked(plain, due)
 
-    def settle(
-        self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, due: Scalar, sign: Scalar, group: Scalar, row: Scalar
-    ) -> GapState:
+    def settle(self, state: GapState, seen: Seen, looked: Looked, sign: Scalar, row: Scalar) -> GapState:
         """After the label of a row came, which was looked at before."""
         if self.kind.labels is None:
             return state
-        state, counts = self.drop(state, due, group), where(sign > 0.0, self.kind.positives, self.kind.negatives)
+        state, counts = self.drop(state, seen, looked), where(sign > 0.0, self.kind.positives, self.kind.negatives)
         if (counts > 0.0) is False:  # what the line below would come to
             return state
-        return self._move(state, score, alarm, plain, self.members(group) * counts, row)
+        return self._move(state, seen, looked.plain, self.members(seen.group) * counts, row)
 
-    def drop(self, state: GapState, due: Scalar, group: Scalar) -> GapState:
+    def drop(self, state: GapState, seen: Seen, looked: Looked) -> GapState:
         """After it is known that the label of a row will never come."""
         if self.kind.labels is None:
             return state
-        return state._replace(waiting=state.waiting.end(due, self.members(group)))
+        return state._replace(waiting=state.waiting.end(looked.due, self.members(seen.group)))
 
-    def _move(self, state: GapState, score: Scalar, alarm: Scalar, plain: Scalar, member: Array, row: Scalar) -> GapState:
+    def together(self, state: GapState, rows: float) -> GapState:
+        return state
+
+    def _move(self, state: GapState, seen: Seen, plain: Scalar, member: Array, row: Scalar) -> GapState:
         """After a row that counts for the group of which `member` is 1."""
-        tau = self.target(state, plain)
-        counted, alarms = state.counted + member, state.alarms + alarm * member
+        tau, alarm, spread = self.target(state, plain), seen.alarm, state.spread.learn(seen.score, member)
+        counted, alarms, debts = state.counted + member, state.alarms + alarm * member, self.debts(state)
         weight = member * maximum(ratio(1.0, counted), 1.0 / LOOKBACK)
-        faster = member * maximum(ratio(1.0, counted), SPREAD_MEMORY)
         moved, total = along(member, "sum"), maximum(along(counted, "sum"), 1.0)
         drift = CENTRE_STEP * self._gain(state)
-        recent = state.recent.mark(total, ops.join([counted, alarms], -1), moved > 0.0)
         excess = self._gap(counted, alarms) - (1.0 + TOLERANCE) * self.gap
-        debts = self.debts(state)
         pushed = where(debts > 0.0, alarm + self.each, 1.0 - alarm + self.each)
         return GapState(
-            counted,
             alarms,
             state.targets + tau * member,
             state.untreated + weight * (plain - state.untreated),
-            state.means + faster * (score - state.means),
-            state.spreads + faster * (absolute(score - state.means) - state.spreads),
+            spread,
             state.waiting,
             minimum(maximum(state.centre + moved * where(total <= FIRST, (plain - state.centre) / total, drift), 0.0), 1.0),
-            recent,
+            state.recent.mark(total, ops.join([counted, alarms], -1), moved > 0.0),
             where((moved > 0.0) & (excess > 0.0), row + 1.0, state.broken),
             state.overruled + member * (absolute(debts) >= TOP / self.eta) * pushed,
         )
@@ -234,6 +238,48 @@ class GapLevel(NamedTuple):
         """The largest share of alarms less the smallest, among groups that came."""
         share, came = ratio(alarms, counted), counted > 0.0
         return along(where(came, share, self.each - 1.0), "max") - along(where(came, share, self.each + 2.0), "min")
+
+    def report(self, state: GapState, overall: Overall) -> LimitReport:
+        """What became of it."""
+        counted, alarms, debts, targets = (np.asarray(each) for each in (state.counted, state.alarms, self.debts(state), state.targets))
+        came, total, overruled = counted > 0.0, float(counted.sum()), np.asarray(state.overruled)
+        shares, means = (np.divide(part, counted, out=np.zeros(len(counted)), where=came) for part in (alarms, targets))
+        names = [f"{value:g}" for value in (range(len(counted)) if self.values is None else self.values)]
+        each = zip(names, counted.tolist(), shares.tolist(), means.tolist(), debts.tolist(), strict=True)
+        groups = {key: dict(zip(("counted", "share", "target", "debt"), facts, strict=True)) for key, *facts in each}
+        report = LimitReport(
+            GAP_NAMES[int(self.kind.kind)],
+            "at most",
+            self.gap,
+            counted=int(total),
+            open=int(np.sum(state.waiting.now)),
+            seen={"groups": groups, **overall.rates, "overruled": float(overruled.sum())},
+        )
+        if not came.all():
+            absent = " and ".join(key for key, here in zip(names, came, strict=True) if not here)
+            words = f"no counted row of group {absent} has come, so that nothing can be said of the gap"
+            return replace(report, why=words, words=words)
+        measured = float(shares.max() - shares.min())
+        latest, latest_alarms = np.split(np.concatenate([counted, alarms]) - state.recent.since(total)[1], 2)
+        most = most_gap_debt(self.eta, float(np.max(state.waiting.most)))
+        unsure = np.minimum(1.0, (most + overruled) / counted)
+        apart = (means + unsure)[:, None] - means + unsure
+        np.fill_diagonal(apart, 0.0)
+        offsets = np.asarray(self.offsets(state))
+        return replace(
+            report,
+            measured=measured,
+            recent=float(np.ptp(latest_alarms / latest)) if (latest > 0.0).all() else None,
+            proved=(0.0, min(1.0, float(apart.max()))),
+            price=float(np.max(np.abs(offsets))) if np.isfinite(offsets).all() else None,
+            price_of="log-odds between a group's threshold and the common one",
+            since=int(state.broken) + 1 if measured <= 1.1 * self.gap else None,
+            words=(
+                f"group shares are {', '.join(f'{key}: {short(share)}' for key, share in zip(names, shares.tolist(), strict=True))}; their "
+                f"debts account for at most {short(float(np.max(np.abs(debts) / counted)))} each; a promise within {short(self.gap)} needs "
+                f"{int(most / self.gap):,} counted rows of each group, and the smallest has {int(counted.min()):,}"
+            ),
+        )
 
 
 def make_gap_level(kind: GapKind, gap: float, eta: float = ETA, values: Array | None = None) -> GapLevel:

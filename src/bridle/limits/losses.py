@@ -10,7 +10,7 @@ user's words (`limits`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from bridle import ops, validate
 from bridle.core import Function, InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
-from bridle.limits.rates import TOLERANCE, Recent, make_recent
+from bridle.limits.debts import TOLERANCE, Recent, make_recent
+from bridle.limits.report import LimitReport, Table, rates_in_words, short
 from bridle.limits.settings import Positive, Settings, sign_of
 from bridle.ops import Array, Scalar
 
@@ -158,6 +159,50 @@ def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
         speaks = getattr(limit, "speaks", None)
         parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * count([limit]))
     return ops.columns(*parts)
+
+
+class LossProof(NamedTuple):
+    """What is known of the constraints beside their tally: the most that their values add up to, what they weigh; or why neither is."""
+
+    most: Array | None = None
+    price: Array | None = None
+    why: str = ""
+
+
+def loss_name(limit: object) -> str:
+    """What a limit is called."""
+    return str(getattr(limit, "name", type(limit).__name__))
+
+
+def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof, table: Table | None = None) -> LimitReport:
+    """What became of one limit, whose constraints begin at place `first`; `table` is what was predicted meanwhile, where it is known."""
+    places = range(first, first + count([limit]))
+    asked, n = getattr(limit, "at_most", 0.0), int(tally.counted[first])
+    price = None if proof.price is None else float(max(proof.price[i] for i in places))
+    report = LimitReport(loss_name(limit), "at most", asked, price=price, price_of="cost of a row for one unit of the limit", counted=n)
+    if not n:
+        words = "no row that it speaks of has come"
+        return replace(report, why=words, words=words)
+    worst = max(places, key=lambda i: float(tally.total[i]))
+    measured = asked + float(tally.total[worst]) / n
+    proved = None
+    if proof.most is not None:
+        proved = (float(-np.inf) if measured < 0.0 else 0.0, asked + max(float(proof.most[i]) for i in places) / n)
+    words = f"{short(float(max(tally.above[i] for i in places)) / n)} of the rows that it counts were above it"
+    seen = {} if table is None else table.rates()
+    if seen:
+        words += f"; seen: {rates_in_words(seen)}"
+    holds = all(tally.total[i] <= TOLERANCE * asked * n for i in places)
+    return replace(
+        report,
+        measured=measured,
+        recent=asked + tally.recent[worst].mean(float(n), tally.total[worst]),
+        proved=proved,
+        why="" if proved else proof.why,
+        since=max(int(tally.broken[i]) for i in places) + 1 if holds else None,
+        words=words,
+        seen=seen,
+    )
 
 
 # --- in the user's words ------------------------------------------------------------------------------------------------------------------

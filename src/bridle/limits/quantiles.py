@@ -41,10 +41,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridle import ops
-from bridle.limits.rates import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.limits.debts import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.limits.report import LimitReport, short
 from bridle.limits.settings import BelowOne, Positive, Settings
 from bridle.ops import Scalar, maximum, minimum
 
@@ -69,22 +70,20 @@ class RowCount(NamedTuple):
         broken = ops.where(total > (1.0 + TOLERANCE) * share * rows, rows, self.broken)
         return RowCount(rows, total, self.recent.mark(rows, ops.columns(total), rows > 0.0), broken)
 
-    def shares(self) -> tuple[float, float] | tuple[None, None]:
-        """The share of all rows that violated it, and of the last 1,000."""
-        if not self.rows:
-            return None, None
-        length, marks = self.recent.since(float(self.rows))
-        return float(self.violated / self.rows), float((self.violated - marks[0]) / length)
 
-    @property
-    def since(self) -> int | None:
-        """The row from which on the limit holds, if it does."""
-        return int(self.broken) + 1 if self.broken < self.rows else None
+NO_ROWS = RowCount(0.0, 0.0, make_recent(1), 0.0)
 
 
-def no_rows() -> RowCount:
-    """Nothing counted yet."""
-    return RowCount(0.0, 0.0, make_recent(1), 0.0)
+def _report(name: str, asked: float, state: OffsetState | ErrorState, words: str, **more: Any) -> LimitReport:
+    """What became of a limit on a share of all rows; `words` are told of the share that violated it."""
+    count = state.tally
+    rows, seen = float(count.rows), {"debt": float(state.debt), "forgiven": float(state.forgiven)}
+    if not rows:
+        return LimitReport(name, "at most", asked, words="no row yet", seen=seen, **more)
+    measured, recent = float(count.violated / rows), count.recent.mean(rows, count.violated)
+    since = int(count.broken) + 1 if count.broken < rows else None
+    words = words.format(short(measured))
+    return LimitReport(name, "at most", asked, measured, recent, since=since, counted=int(rows), words=words, seen=seen, **more)
 
 
 class OffsetState(NamedTuple):
@@ -110,7 +109,7 @@ class Offset(NamedTuple):
         return 1.0 - self.level
 
     def start(self) -> OffsetState:
-        return OffsetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, no_rows())
+        return OffsetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, NO_ROWS)
 
     def offset(self, state: OffsetState) -> Scalar:
         """What is added to the model's prediction."""
@@ -135,6 +134,15 @@ class Offset(NamedTuple):
             ops.where(state.first > 0.0, state.first, size),
             state.tally.add(over, self.allowed),
         )
+
+    def report(self, state: OffsetState) -> LimitReport:
+        """What became of it."""
+        share, rows, proved = self.allowed, float(state.tally.rows), None
+        if rows:
+            proved = (0.0, min(1.0, share + largest_debt(ETA, float(state.first), float(state.widest)) / rows))
+        words = f"the offset is {short(float(self.offset(state)))}, and {{}} of the targets lay above"
+        why = "" if rows else "no row was counted yet"
+        return _report(f"share above the quantile {self.level:g}", round(share, 12), state, words, proved=proved, why=why)
 
 
 def largest_debt(eta: float, first: float, widest: float) -> float:
@@ -161,7 +169,7 @@ class ErrorPrice(NamedTuple):
     at_most: float
 
     def start(self) -> ErrorState:
-        return ErrorState(0.0, 0.0, no_rows())
+        return ErrorState(0.0, 0.0, NO_ROWS)
 
     def price(self, state: ErrorState) -> Scalar:
         """What the distance beyond weighs, where a deviation of the targets weighs 1."""
@@ -173,6 +181,18 @@ class ErrorPrice(NamedTuple):
         debt = state.debt + wrong - self.at_most
         floored = maximum(debt, FLOOR)
         return ErrorState(floored, state.forgiven + (floored - debt), state.tally.add(wrong, self.at_most))
+
+    def report(self, state: ErrorState) -> LimitReport:
+        """What became of it."""
+        return _report(
+            f"share of errors above {self.beyond:g}",
+            self.at_most,
+            state,
+            f"{{}} of the predictions were off by more than {short(self.beyond)}",
+            why="no prediction is right whatever comes",
+            price=float(self.price(state)),
+            price_of="the weight of the distance beyond, in the cost of a row",
+        )
 
 
 # --- in the user's words ------------------------------------------------------------------------------------------------------------------

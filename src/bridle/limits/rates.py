@@ -46,7 +46,7 @@ row counts; q is that probability, x the expected violation of the row at b less
 
     W <- W + q;   b <- b - sd sp max(.03, 3/sqrt(1 + W)) x;   mu, sp <- (mu, sp) + max(q/W, .01 q) (s - mu, |s - mu| - sp)
 
-so that a few hundred positives among many rows behave like a full stream, and a change is answered before labels come. `BufferBase` trusts
+so that a few hundred positives among many rows behave like a full stream, and a change is answered before labels come. `Buffer` trusts
 no probability: it is the quantile of the last 1,000 scores whose labels came and counted, for scores that are badly calibrated. The update
 of b is stochastic gradient descent on the pinball loss (R. Koenker, G. Bassett, Econometrica 1978); nothing is promised of the base, since
 the debt keeps the rate whatever it does.
@@ -55,16 +55,17 @@ the debt keeps the rate whatever it does.
 >>> state = level.start()
 >>> for row in range(300):  # nobody can do well here: every score is the same, and every label positive
 ...     alarm = 1.0 * (-3.0 > level.threshold(state))
-...     state, due = level.look(state, -3.0, alarm, row)
-...     state = level.settle(state, -3.0, alarm, due, 1.0, row)
+...     seen = Seen(-3.0, alarm)
+...     state, due = level.look(state, seen, alarm, row)
+...     state = level.settle(state, seen, due, 1.0, row)
 >>> level.debt(state) <= most_debt(0.1, 0.05), state.level.violated - 0.1 * state.level.counted - level.debt(state)
 (True, 0.0)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
@@ -72,30 +73,11 @@ import numpy as np
 
 from bridle import ops, validate
 from bridle.core import InputError
+from bridle.limits.debts import ETA, FLOOR, TOLERANCE, TOP, Recent, Seen, Unlabelled, make_recent, swing
+from bridle.limits.report import PRICES, LimitReport, Overall, price, rates_in_words, short
 from bridle.limits.settings import Settings, Share, Step, sign_of
-from bridle.ops import Array, Flag, Scalar, absolute, along, floor, maximum, onehot, ratio, sigmoid, sqrt, where
+from bridle.ops import Array, Scalar, absolute, along, floor, maximum, onehot, ratio, sigmoid, sqrt, where
 from bridle.policies.levels import Level, LevelState, fraction, most_violations
-
-ETA = 0.05
-"""How far one violation moves the level; `TOP` over it is the debt from which on the safe action is due."""
-
-TOP = 4.0
-"""The level from which on the safe action is due."""
-
-FLOOR = -20.0
-"""The least debt of a limit that is not two-sided, so that one that holds by itself does not hoard what it has not used."""
-
-BLOCK, BLOCKS = 100.0, 10
-"""The recent rate is over the last 1,000 counted rounds: ten blocks of a hundred, of which the newest is being filled."""
-
-
-def swing(x: Scalar) -> Scalar:
-    """h(x) = x (1 + |x|): how many spreads a level x moves the threshold.
-
-    >>> swing(0.5), swing(-4.0)
-    (0.75, -20.0)
-    """
-    return x * (1.0 + absolute(x))
 
 
 def most_debt(share: float, eta: float, open: float = 0.0) -> float:
@@ -177,53 +159,6 @@ ALERTS = CountedRate(3.0, Cells(1.0, 1.0, 1.0, 1.0), Cells(1.0, 0.0, 1.0, 0.0), 
 PRECISION = CountedRate(4.0, Cells(1.0, 0.0, 1.0, 0.0), Cells(0.0, 0.0, 1.0, 0.0), -1.0, 1.0)
 
 
-class Unlabelled(NamedTuple):
-    """Rows whose labels have not come: what they are worth in advance, how many they are, and how many they were at the most.
-
-    Of groups these are vectors, and `member` is 1 for the group of a row.
-    """
-
-    due: Scalar
-    now: Scalar
-    most: Scalar
-
-    def begin(self, due: Scalar, member: Scalar = 1.0) -> Unlabelled:
-        """With one more."""
-        # A row that is answered before the next one begins was never waiting: `most` is about the others.
-        return Unlabelled(self.due + due * member, self.now + member, maximum(self.most, self.now))
-
-    def end(self, due: Scalar, member: Scalar = 1.0) -> Unlabelled:
-        """With one fewer; with none left nothing is due, without a rounding error."""
-        now = self.now - member
-        return Unlabelled(where(now > 0.0, self.due - due * member, 0.0 * self.due), now, self.most)
-
-
-NONE_WAITING = Unlabelled(0.0, 0.0, 0.0)
-
-
-class Recent(NamedTuple):
-    """Counts at the end of each of the last blocks of counted rounds, in turn: a row for each."""
-
-    marks: Array
-
-    def mark(self, counted: Scalar, counts: Array, flag: Flag) -> Recent:
-        """With these counts noted, where a counted round (`flag`) has filled a block."""
-        block = floor(counted / BLOCK)
-        full = (counted == block * BLOCK) & flag
-        length = float(self.marks.shape[0])
-        return Recent(ops.put(self.marks, block - length * floor(block / length), counts, full))
-
-    def since(self, counted: float) -> tuple[float, Array]:
-        """How many counted rounds ago the last window began, at most 1,000, and the counts at that time."""
-        block = max(0.0, np.ceil(counted / BLOCK) - BLOCKS)
-        return counted - block * BLOCK, self.marks[int(block) % len(self.marks)]
-
-
-def make_recent(width: int) -> Recent:
-    """Nothing noted yet, of this many counts."""
-    return Recent(np.zeros((BLOCKS + 1, width)))
-
-
 # --- bases --------------------------------------------------------------------------------------------------------------------------------
 
 SLOWEST, FASTEST = 0.03, 3.0
@@ -232,25 +167,19 @@ SLOWEST, FASTEST = 0.03, 3.0
 MEMORY = 0.01
 """The least weight of a row in the mean and the spread of scores."""
 
-ROOM = 1000
-"""How many counted scores the buffer holds."""
-
 
 class Spread(NamedTuple):
     """The weight of all rows so far, and the mean and the mean absolute deviation of their scores."""
 
-    weight: Scalar
-    mean: Scalar
-    size: Scalar
+    weight: Scalar = 0.0
+    mean: Scalar = 0.0
+    size: Scalar = 1.0
 
     def learn(self, score: Scalar, q: Scalar) -> Spread:
         """With one row more, which counts with probability q."""
         weight = self.weight + q
         share = maximum(ratio(q, weight), MEMORY * q)
         return Spread(weight, self.mean + share * (score - self.mean), self.size + share * (absolute(score - self.mean) - self.size))
-
-
-NO_SPREAD = Spread(0.0, 0.0, 1.0)
 
 
 class ModelState(NamedTuple):
@@ -264,10 +193,7 @@ class Model(NamedTuple):
     """The base that learns from every row, by the model's own probabilities."""
 
     def start(self) -> ModelState:
-        return ModelState(0.0, NO_SPREAD)
-
-    def place(self, state: ModelState) -> Scalar:
-        return state.at
+        return ModelState(0.0, Spread())
 
     def look(self, state: ModelState, score: Scalar, q: Scalar, excess: Scalar, sd: float) -> ModelState:
         """After a row was scored: it counts with probability q, and its expected violation at b, less what is allowed, is `excess`."""
@@ -276,6 +202,9 @@ class Model(NamedTuple):
 
     def settle(self, state: ModelState, score: Scalar, counted: Scalar, share: Scalar, sd: float) -> ModelState:
         return state
+
+
+MODEL = Model()
 
 
 class BufferState(NamedTuple):
@@ -287,16 +216,21 @@ class BufferState(NamedTuple):
     spread: Spread
 
 
-class BufferBase(NamedTuple):
-    """The base that is a quantile of the last scores that counted; `room` is as long as there is room for scores."""
+class Buffer(NamedTuple):
+    """The base that is a quantile of the last scores that counted; `room` is as long as there is room for scores.
 
-    room: Array
+    >>> base = Buffer(np.zeros(3))
+    >>> state = base.start()
+    >>> for score in (5.0, 1.0, 3.0, 2.0):
+    ...     state = base.settle(state, score, 1.0, 0.5, -1.0)
+    >>> float(state.at), sorted(state.scores.tolist())  # at most half of them lie above it
+    (2.0, [1.0, 2.0, 3.0])
+    """
+
+    room: Array = np.zeros(1000)
 
     def start(self) -> BufferState:
-        return BufferState(self.room + inf, 0.0, 0.0, NO_SPREAD)
-
-    def place(self, state: BufferState) -> Scalar:
-        return state.at
+        return BufferState(self.room + inf, 0.0, 0.0, Spread())
 
     def look(self, state: BufferState, score: Scalar, q: Scalar, excess: Scalar, sd: float) -> BufferState:
         return state
@@ -328,19 +262,6 @@ def _nearer(scores: Array, none: Array, at: Scalar, rank: Scalar) -> Scalar:
     return where(up, above, where(down, below, at))
 
 
-def Buffer(room: int = ROOM) -> BufferBase:
-    """The base by the last `room` counted scores.
-
-    >>> base = Buffer(room=3)
-    >>> state = base.start()
-    >>> for score in (5.0, 1.0, 3.0, 2.0):
-    ...     state = base.settle(state, score, 1.0, 0.5, -1.0)
-    >>> float(base.place(state)), sorted(state.scores.tolist())  # at most half of them lie above it
-    (2.0, [1.0, 2.0, 3.0])
-    """
-    return BufferBase(np.zeros(validate.whole("room", room)))
-
-
 # --- levels -------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +280,7 @@ class RateLevel(NamedTuple):
 
     rate: CountedRate
     level: Level
-    base: Model | BufferBase
+    base: Model | Buffer
     yields: float
 
     @property
@@ -378,7 +299,7 @@ class RateLevel(NamedTuple):
 
     def start(self) -> DebtState:
         none = _single(0.0)
-        return DebtState(LevelState(none, none, none, none, none, 0.0), self.base.start(), NONE_WAITING, make_recent(1), 0.0)
+        return DebtState(LevelState(none, none, none, none, none, 0.0), self.base.start(), Unlabelled(), make_recent(1), 0.0)
 
     def debt(self, state: DebtState) -> Scalar:
         """D."""
@@ -387,25 +308,25 @@ class RateLevel(NamedTuple):
     def threshold(self, state: DebtState) -> Scalar:
         """The score above which a row is an alarm."""
         sd, debt = self.rate.sd, maximum(self.debt(state) + state.waiting.due, self.level.bottom)
-        moved: Scalar = self.base.place(state.base) - sd * state.base.spread.size * swing(self.level.step * debt)
+        moved: Scalar = state.base.at - sd * state.base.spread.size * swing(self.level.step * debt)
         return where(debt >= self.level.top, -sd * inf + 0.0 * debt, where(debt <= -self.level.top, sd * inf + 0.0 * debt, moved))
 
-    def look(self, state: DebtState, score: Scalar, alarm: Scalar, row: Scalar) -> tuple[DebtState, Scalar]:
+    def look(self, state: DebtState, seen: Seen, plain: Scalar, row: Scalar) -> tuple[DebtState, Scalar]:
         """After a row was scored and acted upon; also what it is worth until its label comes."""
-        chance, share = sigmoid(score), self.level.share
-        there = where(score > self.base.place(state.base), 1.0, 0.0)
+        score, alarm, chance, share = seen.score, seen.alarm, sigmoid(seen.score), self.level.share
+        there = where(score > state.base.at, 1.0, 0.0)
         q = self.rate.counts.of(there, chance)
         base = self.base.look(state.base, score, q, self.rate.violates.of(there, chance) - share * q, self.rate.sd)
         due = self.rate.violates.of(alarm, chance) - share * self.rate.counts.of(alarm, chance)
         if self.rate.labels is None:
-            return self._move(state._replace(base=base), score, alarm, chance, row), due
+            return self._move(state._replace(base=base), seen, chance, row), due
         return state._replace(base=base, waiting=state.waiting.begin(due)), due
 
-    def settle(self, state: DebtState, score: Scalar, alarm: Scalar, due: Scalar, sign: Scalar, row: Scalar) -> DebtState:
+    def settle(self, state: DebtState, seen: Seen, due: Scalar, sign: Scalar, row: Scalar) -> DebtState:
         """After the label of a row came, which was looked at before."""
-        return state if self.rate.labels is None else self._move(self.drop(state, due), score, alarm, where(sign > 0.0, 1.0, 0.0), row)
+        return state if self.rate.labels is None else self._move(self.drop(state, seen, due), seen, where(sign > 0.0, 1.0, 0.0), row)
 
-    def drop(self, state: DebtState, due: Scalar) -> DebtState:
+    def drop(self, state: DebtState, seen: Seen, due: Scalar) -> DebtState:
         """After it is known that the label of a row will never come."""
         return state if self.rate.labels is None else state._replace(waiting=state.waiting.end(due))
 
@@ -419,22 +340,85 @@ class RateLevel(NamedTuple):
             return state
         return state._replace(waiting=state.waiting._replace(most=maximum(state.waiting.most, rows - 1.0)))
 
-    def _move(self, state: DebtState, score: Scalar, alarm: Scalar, chance: Scalar, row: Scalar) -> DebtState:
+    def _move(self, state: DebtState, seen: Seen, chance: Scalar, row: Scalar) -> DebtState:
         """The debt after a row whose cell is known."""
-        counted = self.rate.counts.of(alarm, chance)
+        counted = self.rate.counts.of(seen.alarm, chance)
         flag = counted > 0.0
         if flag is False:  # what the lines below would come to
             return state
-        violated = self.rate.violates.of(alarm, chance)
+        violated = self.rate.violates.of(seen.alarm, chance)
         level = self.level.move(state.level, _single(violated), _single(counted), self.yields > 0.0, _single(0.0))
-        base = self.base.settle(state.base, score, counted, self.level.share, self.rate.sd)
+        base = self.base.settle(state.base, seen.score, counted, self.level.share, self.rate.sd)
         excess = level.violated - (1.0 + TOLERANCE) * self.level.share * level.counted
         recent = state.recent.mark(level.counted, ops.columns(level.violated), flag)
         return DebtState(level, base, state.waiting, recent, where(flag & (excess > 0.0), row + 1.0, state.broken))
 
+    def report(self, state: DebtState, overall: Overall) -> LimitReport:
+        """What became of it."""
+        name, share, capped = NAMES[int(self.rate.kind)], self.share, self.rate.capped
+        n, violated, overruled = float(state.level.counted), float(state.level.violated), float(state.level.unavoidable)
+        least, open = name in ASKED_AT_LEAST, float(state.waiting.most)
+        most = most_debt(share, self.eta, open) + overruled * (1.0 - share)
+        others = {key: value for key, value in overall.rates.items() if key != name}
 
-TOLERANCE = 0.1
-"""A limit is said to hold while the rate is within a tenth of the share that it allows."""
+        def turned(rate: float) -> float:
+            return 1.0 - rate if least else rate
+
+        report = LimitReport(
+            name,
+            "at least" if least else "at most",
+            turned(share),
+            why="" if capped else UNSAFE,
+            price_of=PRICES.get(name, ""),
+            counted=int(n),
+            open=int(state.waiting.now),
+            words={"recall": "no positive has come yet", "precision": "no alarm has been given yet"}.get(name, "no row has counted yet"),
+            seen={
+                **others,
+                "debt": float(self.debt(state)),
+                "violated": violated,
+                "threshold": overall.threshold,
+                "conflict": overall.conflict,
+                "overruled": overruled,
+            },
+        )
+        quiet = None
+        if name == "precision" and overall.rows - overall.last_alarm >= QUIET:
+            since = f"since row {int(overall.last_alarm):,}" if overall.last_alarm else "yet"
+            quiet = f"no alarms {since}, precision cannot be measured"
+        if not n:
+            return replace(report, why="no row has counted yet", words=quiet or report.words)
+        high = min(max(share + most / n, 0.0), 1.0) if capped else 1.0
+        low = min(max(share + least_debt(share, self.eta, open) / n, 0.0), 1.0) if self.two_sided else 0.0
+        if overall.conflict > 0.0:
+            had = rates_in_words({key: value for key, value in others.items() if value is not None})
+            why = f"{100.0 * overall.conflict:.3g} % of rows ({overall.priority})"
+            words = f"cannot be had together with the other limits in {why}; seen: {name} {short(turned(violated / n))} with {had}"
+        elif not capped:
+            words = UNSAFE
+        elif most >= n:
+            words = f"{int(n):,} counted rows: a promise within 0.01 needs {int(100.0 * most):,}"
+        else:
+            near = f"within {short(most / n)} of" if self.two_sided else f"at most {short(most / n)} {'below' if least else 'above'}"
+            words = f"{near} what was asked on every stream of {int(n):,} counted rows"
+        return replace(
+            report,
+            measured=turned(violated / n),
+            recent=turned(state.recent.mean(n, violated)),
+            proved=((turned(high), turned(low)) if least else (low, high)) if capped or self.two_sided else None,
+            price=price(name, overall.threshold),
+            since=int(state.broken) + 1 if violated <= (1.1 * share) * n else None,
+            words=quiet or words,
+        )
+
+
+QUIET = 1000
+"""After so many rows without an alarm, a precision is said to be starved."""
+
+UNSAFE = "not bounded, because even the safe action can violate it"
+"""What is said of a rate of the user's own whose safe action violates in rows that count."""
+
+ASKED_AT_LEAST = ("recall", "recall of the first class", "precision")
 
 
 def _single(number: Scalar) -> Array:
@@ -446,7 +430,7 @@ def make_rate_level(
     rate: CountedRate,
     share: float,
     eta: float = ETA,
-    base: Model | BufferBase | None = None,
+    base: Model | Buffer = MODEL,
     several: bool = False,
     yields: bool = False,
 ) -> RateLevel:
@@ -454,7 +438,7 @@ def make_rate_level(
     rate, part, eta = _checked(rate), fraction(share), validate.positive("eta", eta)
     bottom = -inf if rate.two_sided and not several and not yields else max(FLOOR, 1.0 - ceil(TOP / eta))
     level = Level(_single(float(part.numerator)), _single(float(part.denominator)), eta, TOP / eta, bottom)
-    return RateLevel(rate, level, Model() if base is None else base, float(yields))
+    return RateLevel(rate, level, base, float(yields))
 
 
 def _checked(rate: CountedRate) -> CountedRate:
@@ -472,7 +456,7 @@ def _checked(rate: CountedRate) -> CountedRate:
 # --- in the user's words ------------------------------------------------------------------------------------------------------------------
 
 
-BASES: dict[str, Callable[[], Model | BufferBase]] = {"model": Model, "buffer": Buffer}
+BASES: dict[str, Model | Buffer] = {"model": MODEL, "buffer": Buffer()}
 """Where a threshold stands before the debt moves it."""
 
 
@@ -492,7 +476,7 @@ class RateLimit(Settings):
         """The level that keeps it."""
         settings = self.get_params()
         share = settings["at_most"] if "at_most" in settings else 1.0 - settings["at_least"]
-        base = BASES[settings.get("base", "model")]()
+        base = BASES[settings.get("base", "model")]
         return (make_rate_level(self._rate(classes), share, settings["eta"], base, several, yields),)
 
     def _rate(self, classes: Sequence[object]) -> CountedRate:
