@@ -184,8 +184,8 @@ def test_the_recent_rate_is_that_of_the_last_thousand_counted_rows():
 def test_a_row_that_the_limits_cannot_read_is_one_sentence(limits, row, says):
     model = thresholds(limits)
     with pytest.raises(InputError, match=says.replace("(", r"\(")):
-        model.check(**row)
-    model.check(group=nan, period=9.0, last=4.0)
+        model.check([row.get("group")], [row.get("period")], row.get("last"))
+    model.check([nan], [9.0], 4.0)
 
 
 @pytest.mark.parametrize(("limits", "priority"), [([Recall(0.9)], 1), ([Recall(0.9)], -1), ([object()], 0)])

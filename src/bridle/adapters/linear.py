@@ -13,10 +13,10 @@ decided and wait for their classes are remembered under the numbers of their tic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import nan
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,18 +265,18 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         self._held = held._replace(levels=levels)
         return seen
 
-    def reports(self) -> list[tuple[int, LimitReport]]:
-        """What became of every limit, with its place among those that were given."""
+    def reports(self) -> list[tuple[Any, LimitReport]]:
+        """Every limit that was given, with what became of it; rates first."""
         given, levels, held = listed(self.plan.constraints), self.rules.thresholds, self.held
-        reports: list[tuple[int, LimitReport]] = []
-        rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
+        rates = [limit for limit in given if hasattr(limit, "levels")]
+        reports: list[tuple[Any, LimitReport]] = []
         if levels is not None:
-            reports = list(zip([rates[int(i)] for i in sorted(levels.places)], levels.report(held.levels), strict=True))
+            reports = [(rates[int(i)], report) for i, report in zip(sorted(levels.places), levels.report(held.levels), strict=True)]
         first, proof, table = 0, self._proof(), held.table if levels is None else held.levels.table
-        for place, limit in enumerate(given):
-            if place not in rates:
+        for limit in given:
+            if not hasattr(limit, "levels"):
                 assert held.tally is not None  # there is one where there is a limit
-                reports.append((place, loss_report(limit, first, held.tally, proof, table)))
+                reports.append((limit, loss_report(limit, first, held.tally, proof, table)))
                 first += count([limit])
         return reports
 
@@ -335,13 +335,6 @@ MOST_OPEN = 100_000
 """So many rows may wait for their classes at the most."""
 
 
-class OpenRow(NamedTuple):
-    """A row that waits for its class: how it was seen, and its group."""
-
-    seen: Seen | None
-    group: float | None
-
-
 class RowTicket(NamedTuple):
     """The answer about a row whose class is not known yet.
 
@@ -369,46 +362,6 @@ class RowTicket(NamedTuple):
     label: object
 
 
-class OpenRows:
-    """The rows that wait, and how many were ever asked about."""
-
-    def __init__(self) -> None:
-        self.rows: dict[int, OpenRow] = {}
-        self.asked = 0
-
-    def demand_room(self) -> None:
-        """Refuse one more where too many wait."""
-        if len(self.rows) >= MOST_OPEN:
-            raise InputError(f"{MOST_OPEN:,} rows wait for their classes already: give these, or forget some")
-
-    def add(self, row: OpenRow) -> int:
-        """One more row waits; the number of its ticket."""
-        self.asked += 1
-        self.rows[self.asked] = row
-        return self.asked
-
-    def close(self, number: int) -> OpenRow:
-        """A row waits no longer."""
-        return self.rows.pop(number)
-
-    def number(self, ticket: object) -> int:
-        """The number of a ticket whose row waits."""
-        number = ticket.id if isinstance(ticket, RowTicket) else ticket
-        if isinstance(number, (int, np.integer)) and int(number) in self.rows:
-            return int(number)
-        raise validate.refused("ticket must be one that waits for its class", number)
-
-    def answered(self, tickets: Sequence[object], count: int) -> tuple[list[int], Seen | None, Array | None]:
-        """The numbers of the tickets, one for each row, how the rows were seen, and their groups."""
-        numbers = [self.number(ticket) for ticket in tickets]
-        if len(numbers) != count or len(set(numbers)) != count:
-            raise InputError(f"tickets must be {count} different ones, one for each row, not {len(set(numbers))}")
-        waiting = [self.rows[number] for number in numbers]
-        seen = None if waiting[0].seen is None else records.stack([cast("Seen", row.seen) for row in waiting])
-        named = any(row.group is not None for row in waiting)
-        return numbers, seen, np.array([known(row.group) for row in waiting]) if named else None
-
-
 class Others(NamedTuple):
     """All classes but one."""
 
@@ -421,24 +374,25 @@ class Others(NamedTuple):
 class ClassModel:
     """A linear classifier for the second of two classes, or one for each of more; the rows that wait for their classes.
 
-    Where a limit is on rates, `judge` is the classifier whose score they are about.
+    Where a limit is on rates, `judge` is the classifier whose score they are about, and an alarm is a prediction of the class at `judged`.
     """
 
     def __init__(self, features: int, settings: ModelSettings, engine: str = "python") -> None:
-        self.classes, self.settings, self.features, self.engine = list(settings.classes), settings, features, engine
+        self.classes, self.settings, self.features = list(settings.classes), settings, features
         self.models = [LinearModel(features, each, engine) for each in one_for_each(settings)]
-        judges = [model for model in self.models if model.rules.thresholds is not None]
-        self.judge = judges[0] if judges else None
-        self._side = self.models[0].rules.side if len(self.models) == 1 else 1.0
-        self._judged = int(self._side > 0.0) if len(self.models) == 1 else self.models.index(self.judge) if self.judge is not None else 0
-        self._learned = [1] if len(self.models) == 1 else range(len(self.models))  # the place of the class that each is for
-        self.open = OpenRows()
+        self.judge = next((model for model in self.models if model.rules.thresholds is not None), None)
+        self._learned = [1] if len(self.models) == 1 else list(range(len(self.models)))  # the place of the class that each is for
+        self._judged = 0 if self.judge is None else self._learned[self.models.index(self.judge)]
+        if len(self.models) == 1:
+            self._judged = int(self.models[0].rules.side > 0.0)
+        self.open: dict[int, tuple[Seen | None, float | None]] = {}  # by ticket: how the row was seen, and its group
+        self._asked = 0
         self._period: float | None = None
 
     @property
     def blank(self) -> bool:
         """Whether nothing was learned or asked so far."""
-        return not self.open.asked and all(model.blank for model in self.models)
+        return not self._asked and all(model.blank for model in self.models)
 
     @property
     def weights(self) -> Array:
@@ -454,27 +408,24 @@ class ClassModel:
     # --- what is predicted ------------------------------------------------------------------------------------------------------------
 
     def scores(self, rows: Array) -> Array:
-        """The log-odds of the second class, or of each of more in columns, for one row or many."""
-        if len(self.models) == 1:
-            return np.asarray(self.models[0].scores(rows))
-        return np.stack([np.asarray(model.scores(rows)) for model in self.models], axis=-1)
+        """The log-odds of every class in columns, for one row or many."""
+        each = [model.scores(rows) for model in self.models]
+        return np.array([-each[0], *each] if len(each) == 1 else each).T
 
     def probabilities(self, scores: Array) -> Array:
         """The probability of every class, in columns, from the scores."""
-        if len(self.models) == 1:
-            return np.stack([probability(-scores), probability(scores)], axis=-1)
         each = probability(scores)
+        if len(self.models) == 1:
+            return each
         total = each.sum(axis=-1, keepdims=True)
         return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / len(self.models))
 
     def alarms(self, scores: Array, groups: Array | None, periods: Array | None) -> NDArray[np.bool_] | None:
         """Which rows are alarms as the levels stand, none of them counted yet; None where no limit is on rates."""
-        judge = self.judge
-        if judge is None:
+        if self.judge is None:
             return None
-        self.check(len(scores), groups, periods)
-        own = self._own(scores)
-        thresholds, levels = judge.thresholds, judge.held.levels
+        self.check(groups, periods)
+        own, thresholds, levels = scores[:, self._judged], self.judge.thresholds, self.judge.held.levels
         if thresholds.budgets:  # each alarm leaves less of the budget
             return decide_batch(thresholds, levels, own, *columns(len(own), groups, periods))[2] > 0.0
         if groups is None:
@@ -482,91 +433,101 @@ class ClassModel:
         names, which = np.unique(groups, return_inverse=True)  # one threshold for each group
         return np.asarray(own > np.array([float(thresholds.threshold(levels, name)) for name in names.tolist()])[which])
 
-    def _own(self, scores: Array) -> Array:
-        """The scores that limits on rates are about, of many rows."""
-        return self._side * scores if len(self.models) == 1 else scores[:, self._judged]
-
-    def check(self, count: int, groups: Array | None, periods: Array | None) -> None:
+    def check(self, groups: Array | None, periods: Array | None) -> None:
         """Refuse groups and periods that the limits cannot read."""
         if self.judge is not None:
-            self.judge.thresholds.check_rows(count, groups, periods, self._period)
+            self.judge.thresholds.check_rows(groups, periods, self._period)
 
     def admit(self, group: float | None, period: float | None, ticket: object = None) -> None:
         """Refuse a row, before anything changes, whose ticket is not known, or whose group or period the limits cannot read."""
         if ticket is not None:
-            self.open.number(ticket)
+            self.number(ticket)
         elif self.judge is not None:
-            self.judge.thresholds.check(group, period, self._period)
+            self.judge.thresholds.check([group], [period], self._period)
 
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
-        if len(self.models) == 1:
-            return np.asarray(scores > 0.0 if alarms is None else alarms == (self._judged == 1)).astype(int)
-        if alarms is None or self.judge is None:
-            return np.asarray(np.argmax(scores, axis=1))
-        judged = self._judged
-        rest = np.where(np.arange(len(self.models)) == judged, -np.inf, scores)
-        return np.asarray(np.where(alarms, judged, np.argmax(rest, axis=1)))
+        if alarms is None:
+            return np.argmax(scores, axis=1)
+        others = np.where(np.arange(len(self.classes)) == self._judged, -np.inf, scores)
+        return np.asarray(np.where(alarms, self._judged, np.argmax(others, axis=1)))
 
     # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
 
     def ask(self, row: Array, group: float | None, period: float | None) -> RowTicket:
         """Decide about one row, which is counted from now on, and learned from when its class comes."""
-        self.open.demand_room()
+        if len(self.open) >= MOST_OPEN:
+            raise InputError(f"{MOST_OPEN:,} rows wait for their classes already: give these, or forget some")
         scores = self.scores(row[None])
         seen = self.decided(scores, *(None if one is None else np.array([one]) for one in (group, period)))
         place = int(self.places(scores, np.array([one.alarm > 0.0 for one in seen]) if seen else None)[0])
         self._note(period)
-        number = self.open.add(OpenRow(seen[0] if seen else None, group))
-        return RowTicket(number, place == self._judged, float(self.probabilities(scores)[0, self._judged]), self.classes[place])
+        self._asked += 1
+        self.open[self._asked] = (seen[0] if seen else None, group)
+        return RowTicket(self._asked, place == self._judged, float(self.probabilities(scores)[0, self._judged]), self.classes[place])
+
+    def number(self, ticket: object) -> int:
+        """The number of a ticket whose row waits."""
+        number = ticket.id if isinstance(ticket, RowTicket) else ticket
+        if isinstance(number, (int, np.integer)) and int(number) in self.open:
+            return int(number)
+        raise validate.refused("ticket must be one that waits for its class", number)
+
+    def answered(self, tickets: Sequence[object], count: int) -> tuple[list[int], Seen | None, Array | None]:
+        """The numbers of the tickets, one for each row, how the rows were seen, and their groups."""
+        numbers = [self.number(ticket) for ticket in tickets]
+        if len(numbers) != count or len(set(numbers)) != count:
+            raise InputError(f"tickets must be {count} different ones, one for each row, not {len(set(numbers))}")
+        seen, groups = zip(*[self.open[number] for number in numbers], strict=True)
+        named = any(group is not None for group in groups)
+        return numbers, seen[0] and records.stack(seen), np.array([known(group) for group in groups]) if named else None
 
     def forget(self, ticket: object) -> None:
         """A row whose class will never be known is not waited for any longer."""
-        waiting = self.open.close(self.open.number(ticket))
-        if waiting.seen is not None and self.judge is not None:
-            self.judge.drop(waiting.seen)
+        seen, _ = self.open.pop(self.number(ticket))
+        if seen is not None and self.judge is not None:
+            self.judge.drop(seen)
 
     # --- what is learned --------------------------------------------------------------------------------------------------------------
 
-    def learn(
-        self, row: Array, place: int, weight: float, group: float | None = None, period: float | None = None, ticket: object = None
-    ) -> None:
-        """One round: one row of features, the place of its class, the weight of its loss, its group and its period, and its ticket."""
-        seen = None
-        if ticket is not None:
-            number = self.open.number(ticket)
-            seen, group = self.open.rows[number]
+    def _each(self, row: LabelledRow) -> Iterator[tuple[LinearModel, LabelledRow]]:
+        """Every model, and the row or the rows as it learns them; the sign of a row is the place of its class here."""
         for at, model in zip(self._learned, self.models, strict=True):
-            mine = (None if seen else period, seen) if model is self.judge else (None, None)
-            model.take(LabelledRow(row, 1.0 if at == place else -1.0, weight, group, *mine))
-        if period is not None:
-            self._note(period)
+            sign, judges = ops.where(row.sign == at, 1.0, -1.0), model is self.judge
+            period, seen = row.period if judges and row.seen is None else None, row.seen if judges else None
+            yield model, LabelledRow(row.features, sign, row.weight, row.group, period, seen)
+
+    def learn(self, row: LabelledRow, ticket: object = None) -> None:
+        """One round; a row with a ticket is of the group that it was said to be of, and counts as it was seen then."""
         if ticket is not None:
-            self.open.close(number)
+            seen, group = self.open[self.number(ticket)]
+            row = row._replace(seen=seen, group=group)
+        for model, mine in self._each(row):
+            model.take(mine)
+        self._note(row.period)
+        if ticket is not None:
+            del self.open[self.number(ticket)]
 
     def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> list[Seen]:
         """Count rows that are all decided as the levels stand, before their classes are known; none where no limit is on rates."""
         if self.judge is None:
             return []
-        self.check(len(scores), groups, periods)
-        return self.judge.decide(self._own(scores), *columns(len(scores), groups, periods))
+        self.check(groups, periods)
+        return self.judge.decide(scores[:, self._judged], *columns(len(scores), groups, periods))
 
     def learn_table(self, table: LabelledRow, engine: str) -> None:
-        """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
+        """As many rounds as there are rows, one after the other.
 
         `seen` is what the levels made of all of them before, where they were decided together.
         """
-        for at, model in zip(self._learned, self.models, strict=True):
-            mine = table._replace(sign=np.where(table.sign == at, 1.0, -1.0))
-            if model is not self.judge:
-                mine = mine._replace(seen=None, period=None)
-            model.take_many(mine if mine.seen is None else mine._replace(period=None), engine)
+        for model, mine in self._each(table):
+            model.take_many(mine, engine)
         if table.period is not None and len(table.features):
             self._note(float(np.max(table.period)))
 
-    def _note(self, period: float | None) -> None:
+    def _note(self, period: Scalar | None) -> None:
         if period is not None:
-            self._period = period if self._period is None else max(period, self._period)
+            self._period = float(period if self._period is None else max(period, self._period))
 
     # --- what became of the limits ----------------------------------------------------------------------------------------------------
 
@@ -575,10 +536,9 @@ class ClassModel:
         """What became of every limit, in the order in which the user named them."""
         given, reports = listed(self.settings.constraints), []
         for model, label in zip(self.models, self.classes[-len(self.models) :], strict=True):
-            mine = listed(model.plan.constraints)
-            for place, report in model.reports():
-                whole = next(i for i, limit in enumerate(given) if limit is mine[place])
-                shared = len(self.models) > 1 and not hasattr(mine[place], "label")  # a label is in the name already
+            for limit, report in model.reports():
+                shared = len(self.models) > 1 and not hasattr(limit, "label")  # a label is in the name already
+                whole = next(i for i, each in enumerate(given) if each is limit)
                 reports.append((whole, replace(report, name=f"{report.name} of {label!r}") if shared else report))
         return LimitTable(report for _, report in sorted(reports, key=lambda pair: pair[0]))
 

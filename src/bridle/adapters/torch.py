@@ -81,7 +81,7 @@ def _on_tensors(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
 
     def call(*parts: torch.Tensor | float) -> torch.Tensor:
         like = next(part for part in parts if isinstance(part, torch.Tensor))
-        return function(*(p if isinstance(p, torch.Tensor) else torch.as_tensor(p, dtype=like.dtype, device=like.device) for p in parts))
+        return function(*(p if isinstance(p, torch.Tensor) else like.new_tensor(p) for p in parts))
 
     return call
 
@@ -137,12 +137,17 @@ class Joined:
         return self.memory
 
 
-def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bool) -> torch.Tensor:
-    """The gradient of a scalar in all the weights as one vector, by one backward pass; `last` frees what it went through."""
+def gradients(value: object, weights: Sequence[torch.Tensor], last: bool = False) -> Sequence[torch.Tensor | None]:
+    """The gradients of a scalar in the weights by one backward pass, None where it is 0; `last` frees what it went through."""
     if not (isinstance(value, torch.Tensor) and value.requires_grad):
-        return 0.0 * flat(weights)
-    parts = torch.autograd.grad(value, weights, retain_graph=not last, allow_unused=True)
-    grad = flat([torch.zeros_like(weight) if part is None else part for part, weight in zip(parts, weights, strict=True)])
+        return [None] * len(weights)
+    return torch.autograd.grad(value, weights, retain_graph=not last, allow_unused=True)
+
+
+def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bool) -> torch.Tensor:
+    """The gradient of a scalar in all the weights as one vector."""
+    parts = zip(gradients(value, weights, last), weights, strict=True)
+    grad = flat([torch.zeros_like(weight) if part is None else part for part, weight in parts])
     if not math.isfinite(float(grad.dot(grad))):
         raise InputError(f"the gradient of {name} must be finite: nothing was changed")
     return grad
@@ -186,7 +191,7 @@ def updated(
             shares = record.weigh(state, values)
             parts = [(shares.cost, cost), *zip(shares.constraint.tolist(), limits, strict=True)]
         else:  # the worst counts, the first of equals
-            worst = max(range(len(g)), key=g.__getitem__)
+            worst = g.index(max(g))
             shares = record.weigh(state, g[worst])
             parts = [(shares.cost, cost), (shares.constraint, limits[worst])]
         with torch.enable_grad():
@@ -286,10 +291,7 @@ def length(tensors: Sequence[torch.Tensor]) -> float:
 
 def slope(value: torch.Tensor | None, weights: Sequence[torch.Tensor]) -> float:
     """How long the gradient of a scalar is in all the weights, by a backward pass after which another may follow."""
-    if value is None or not value.requires_grad:
-        return 0.0
-    parts = torch.autograd.grad(value, weights, retain_graph=True, allow_unused=True)
-    return length([part for part in parts if part is not None])
+    return length([part for part in gradients(value, weights) if part is not None])
 
 
 # --- limits on batches --------------------------------------------------------------------------------------------------------------------
@@ -809,8 +811,8 @@ class WrappedOptimizer(ConstrainedOptimizer):
             raise InputError("the gradient of the weighted cost and constraints must be finite: nothing was changed")
         step()
         g = np.array([part.g for part in self._pending])
-        counts = ~np.isnan(g)
-        values = np.where(counts.any(axis=0), np.where(counts, g, 0.0).sum(axis=0) / np.maximum(counts.sum(axis=0), 1), np.nan)
+        with np.errstate(invalid="ignore"):  # nan of a limit that no part says anything of
+            values = np.nan_to_num(g).sum(axis=0) / (~np.isnan(g)).sum(axis=0)
         self._duals = self._duals.observed(values)
         self._observed(sum(part.f for part in self._pending) / len(self._pending), values)
         self._pending.clear()
@@ -927,8 +929,9 @@ R = TypeVar("R")
 
 def loaded(record: R, plain: Mapping[str, Any]) -> R:
     """The record with its leaves as they were saved, by name, as numbers and lists of them."""
-    mine = records.leaves(record)
-    if plain.keys() != mine.keys() or any(np.shape(plain[name]) != np.shape(leaf) for name, leaf in mine.items()):
-        raise InputError("state_dict must be that of a ConstrainedOptimizer of the same kind, with the same constraints")
-    values = iter([np.array(plain[name], dtype=float) if np.ndim(leaf) else float(plain[name]) for name, leaf in mine.items()])
-    return records.transform(lambda _: next(values), record)
+    try:
+        if plain.keys() == records.leaves(record).keys():
+            return records.filled(record, {name: np.array(values, dtype=float) for name, values in plain.items()})
+    except ValueError:
+        pass
+    raise InputError("state_dict must be that of a ConstrainedOptimizer of the same kind, with the same constraints")

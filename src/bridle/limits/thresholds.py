@@ -41,6 +41,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import inf, isfinite, isnan, nan
 from typing import Any, NamedTuple, Protocol
 
@@ -222,29 +223,25 @@ class Thresholds(NamedTuple):
         reports = [level.report(each, overall if i else first) for i, (level, each) in enumerate(self._pairs(state))]
         return tuple(reports[i] for i in np.argsort(self.places, kind="stable"))
 
-    def check(self, group: float | None = None, period: float | None = None, last: float | None = None) -> None:
-        """Refuse, in one sentence, a row whose group or period the limits cannot read; `last` is the latest period so far."""
-        for level in self.gaps:
+    def check(self, groups: Sequence[float | None], periods: Sequence[float | None], last: float | None = None) -> None:
+        """Refuse, in one sentence, rows whose groups or periods the limits cannot read; `last` is the latest period before them."""
+        for level, group in product(self.gaps, groups):
             if group is None:
                 raise InputError("groups must be given with a limit on a gap between groups: a number for each row, nan for none")
             if level.values is not None and not isnan(group) and group not in level.values:
                 known = ", ".join(f"{value:g}" for value in level.values)
                 raise validate.refused(f"group must be one of {known}, or nan for none", group)
         if any(budget.per is None for budget in self.budgets):
-            if period is None or not isfinite(period):
-                raise validate.refused("period must be given with AlertBudget(per='period'): a number for each row", period)
-            if last is not None and period < last:
-                raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
+            for period in periods:
+                if period is None or not isfinite(period):
+                    raise validate.refused("period must be given with AlertBudget(per='period'): a number for each row", period)
+                if last is not None and period < last:
+                    raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
+                last = period
 
-    def check_rows(self, count: int, groups: Array | None, periods: Array | None, last: float | None) -> None:
-        """Refuse so many rows where `check` refuses one."""
-        of: list[float | None] = [None] if groups is None else np.unique(groups).tolist()
-        when: list[float | None] = [None] * min(count, 1) if periods is None else periods.tolist()
-        for group in of:
-            self.check(group, when[0] if when else None, last)
-        for period in when:
-            self.check(of[0], period, last)
-            last = period
+    def check_rows(self, groups: Array | None, periods: Array | None, last: float | None) -> None:
+        """Refuse a table where `check` refuses one of its rows."""
+        self.check([None] if groups is None else np.unique(groups).tolist(), [None] if periods is None else periods.tolist(), last)
 
 
 def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequence[object] = (0, 1)) -> Thresholds:
@@ -388,7 +385,7 @@ class RateLimiter:
             if column is not None and len(column) != rows:
                 raise InputError(f"{name} must be a number for each of the {rows} rows, not {len(column)}")
         of, when = read
-        self._model.check_rows(rows, of, when, self._period)
+        self._model.check_rows(of, when, self._period)
         return read
 
     @property
