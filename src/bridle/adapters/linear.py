@@ -28,8 +28,8 @@ from bridle.adapters.scaling import RunningScale, Scale, SquashedScale
 from bridle.core import Feedback, InputError, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
 from bridle.limits.debts import Seen
-from bridle.limits.losses import Limit, LossProof, LossTally, allowances, bind_all, count, counted, loss_report, no_losses
-from bridle.limits.prices import Averages, AverageState, averages
+from bridle.limits.losses import Limit, LossProof, LossTally, allowances, bind_all, count, counted, loss_reports, no_losses
+from bridle.limits.prices import Averages, AverageState
 from bridle.limits.report import LimitReport, LimitTable, Table
 from bridle.limits.thresholds import Thresholds, columns, decide_batch, thresholds
 from bridle.ops import Array, Scalar
@@ -199,7 +199,7 @@ class ModelSettings(NamedTuple):
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
-            learner = FreeLearner(mixture(features), averages(count(bound)) if bound else None)
+            learner = FreeLearner(mixture(features), Averages(np.ones(count(bound))) if bound else None)
             state: Any = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
         else:
             learner = self._policy(features, count(bound))
@@ -272,12 +272,10 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         reports: list[tuple[Any, LimitReport]] = []
         if levels is not None:
             reports = [(rates[int(i)], report) for i, report in zip(sorted(levels.places), levels.report(held.levels), strict=True)]
-        first, proof, table = 0, self._proof(), held.table if levels is None else held.levels.table
-        for limit in given:
-            if not hasattr(limit, "levels"):
-                assert held.tally is not None  # there is one where there is a limit
-                reports.append((limit, loss_report(limit, first, held.tally, proof, table)))
-                first += count([limit])
+        losses = [limit for limit in given if not hasattr(limit, "levels")]
+        if held.tally is not None:
+            table = held.table if levels is None else held.levels.table
+            reports += zip(losses, loss_reports(losses, held.tally, self._proof(), table), strict=True)
         return reports
 
     def _proof(self) -> LossProof:
@@ -320,8 +318,8 @@ def probability(score: N) -> N:
 
 def class_weights(class_weight: object, classes: Sequence[object]) -> tuple[float, ...]:
     """The weights of the classes' losses in the cost, 1 where none is given."""
-    weights = dict(class_weight) if isinstance(class_weight, Mapping) else {}
-    if class_weight is not None and not isinstance(class_weight, Mapping):
+    weights = {} if class_weight is None else class_weight
+    if not isinstance(weights, Mapping):
         raise validate.refused("class_weight must be a dict of class and weight", class_weight)
     for label in weights:
         if not any(label == one for one in classes):
@@ -414,9 +412,10 @@ class ClassModel:
 
     def probabilities(self, scores: Array) -> Array:
         """The probability of every class, in columns, from the scores."""
-        each = probability(scores)
         if len(self.models) == 1:
-            return each
+            score = scores[..., 1]
+            return np.stack([probability(-score), probability(score)], axis=-1)
+        each = probability(scores)
         total = each.sum(axis=-1, keepdims=True)
         return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / len(self.models))
 
@@ -448,7 +447,7 @@ class ClassModel:
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
         if alarms is None:
-            return np.argmax(scores, axis=1)
+            return np.asarray(np.argmax(scores, axis=1))
         others = np.where(np.arange(len(self.classes)) == self._judged, -np.inf, scores)
         return np.asarray(np.where(alarms, self._judged, np.argmax(others, axis=1)))
 

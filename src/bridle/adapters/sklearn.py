@@ -340,7 +340,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
         Returns probabilities; of more than two classes, divided by their sum.
         """
-        return np.asarray(self.model_.probabilities(self._scores(self._rows(X))))
+        scores = self._scores(self._rows(X))
+        return np.asarray(self.model_.probabilities(scores))
 
     @validate.undisturbed
     def predict(self, X: ArrayLike, groups: ArrayLike | None = None, periods: ArrayLike | None = None) -> Labels:

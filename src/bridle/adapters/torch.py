@@ -20,7 +20,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -43,7 +42,7 @@ from bridle.limits import (
     RateLimiter,
     Recall,
 )
-from bridle.limits.losses import LossProof, LossTally, allowances, count, loss_name, loss_report, no_losses
+from bridle.limits.losses import LossProof, LossTally, allowances, count, loss_name, loss_reports, no_losses
 from bridle.limits.prices import Duals, StepWeights
 from bridle.limits.report import LimitTable
 from bridle.limits.settings import Settings
@@ -137,11 +136,11 @@ class Joined:
         return self.memory
 
 
-def gradients(value: object, weights: Sequence[torch.Tensor], last: bool = False) -> Sequence[torch.Tensor | None]:
+def gradients(value: object, weights: Sequence[torch.Tensor], last: bool = False) -> list[torch.Tensor | None]:
     """The gradients of a scalar in the weights by one backward pass, None where it is 0; `last` frees what it went through."""
     if not (isinstance(value, torch.Tensor) and value.requires_grad):
         return [None] * len(weights)
-    return torch.autograd.grad(value, weights, retain_graph=not last, allow_unused=True)
+    return list(torch.autograd.grad(value, weights, retain_graph=not last, allow_unused=True))
 
 
 def gradient(name: str, value: object, weights: Sequence[torch.Tensor], last: bool) -> torch.Tensor:
@@ -597,8 +596,7 @@ class ConstrainedOptimizer(torch.optim.Optimizer):
 
         What it calls rows are steps here.
         """
-        firsts = [0, *accumulate(count([limit]) for limit in self._limits)]
-        return LimitTable(loss_report(limit, i, self._tally, self._proof()) for limit, i in zip(self._limits, firsts, strict=False))
+        return LimitTable(loss_reports(self._limits, self._tally, self._proof()))
 
     def _proof(self) -> LossProof:
         return LossProof(why="a network is not convex, so no theorem about the policy applies")

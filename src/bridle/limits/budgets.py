@@ -29,7 +29,7 @@ from bridle import validate
 from bridle.limits.debts import ETA, Seen, swing
 from bridle.limits.rates import Model, ModelState
 from bridle.limits.report import PRICES, LimitReport, Overall, price, short
-from bridle.limits.settings import Settings, Step
+from bridle.limits.settings import Settings, Step, whole_from
 from bridle.ops import Flag, Scalar, maximum, minimum, where
 
 HIGHEST_SHARE = 0.5
@@ -138,10 +138,6 @@ class BudgetLevel(NamedTuple):
 # --- in the user's words ------------------------------------------------------------------------------------------------------------------
 
 
-def _alarms(name: str, value: object) -> float:
-    return float(validate.whole(name, value, 0))
-
-
 def _period(name: str, value: object) -> int | str:
     return "period" if value == "period" else validate.whole(name, value)
 
@@ -165,7 +161,7 @@ class AlertBudget(Settings):
     AlertBudget(at_most=50, per=1000)
     """
 
-    at_most: Annotated[float, _alarms]
+    at_most: Annotated[float, whole_from(0)]
     per: Annotated[int | str, _period] = "period"
     eta: Step = ETA
 

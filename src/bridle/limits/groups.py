@@ -19,12 +19,12 @@ Reference: bridle (this file); M. Hardt, E. Price, N. Srebro, NeurIPS 2016, for 
 
 Proof of the bound: as in `levels`, with v = 1 for an alarm and tau_g in [0, 1] for eps.
 
->>> level = make_gap_level(ALL_ROWS, 0.1)
+>>> level, = DemographicParity(0.1).levels((0, 1), False, False)
 >>> state, rng = level.start(), np.random.default_rng(0)
 >>> for row in range(3000):
 ...     group = float(row % 2)
 ...     score = float(rng.normal(group, 1.0))
-...     alarm = 1.0 * (score > level.move_threshold(state, 0.0, group))
+...     alarm = 1.0 * (score > level.offset(state, group))
 ...     state, _ = level.look(state, Seen(score, alarm, group), 1.0 * (score > 0.0), row)
 >>> shares = state.alarms / state.counted
 >>> bool(abs(shares[1] - shares[0]) < 0.12), bool(abs(state.alarms - state.targets - level.debts(state)).max() == 0.0)
@@ -58,20 +58,10 @@ TIE = 1e-9
 """Shares this near to the gap are at it: whether something is done must not hang on a rounding error."""
 
 
-class GapKind(NamedTuple):
-    """Which rows count: positives, negatives, or both. `kind` is its place in `GAP_NAMES`; `labels` is None where no label is needed."""
+ALL_ROWS, POSITIVES, NEGATIVES = (1.0, 1.0, None), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0)
+"""What can count: positives, negatives, or both; the last is None where no label is needed."""
 
-    kind: float
-    positives: float
-    negatives: float
-    labels: float | None
-
-
-GAP_NAMES = ("demographic parity", "equal opportunity", "false positive gap")
-
-ALL_ROWS = GapKind(0.0, 1.0, 1.0, None)
-POSITIVES = GapKind(1.0, 1.0, 0.0, 1.0)
-NEGATIVES = GapKind(2.0, 0.0, 1.0, 1.0)
+GAP_NAMES = {ALL_ROWS: "demographic parity", POSITIVES: "equal opportunity", NEGATIVES: "false positive gap"}
 
 
 class GapState(NamedTuple):
@@ -116,7 +106,9 @@ class GapLevel(NamedTuple):
     """One limit on the gap between groups; a row is of group i where its number is `values[i]`, or where `values` is None of the second of
     two where it is above 0 and of the first where it is not; a row whose number is nan is of none."""
 
-    kind: GapKind
+    positives: float
+    negatives: float
+    labels: float | None
     gap: float
     eta: float
     values: Array | None
@@ -155,10 +147,6 @@ class GapLevel(NamedTuple):
             total = where(here, each[i], total)
         return total
 
-    def move_threshold(self, state: GapState, common: Scalar, group: Scalar) -> Scalar:
-        """The threshold of a row of this group, where the common one is this."""
-        return common + self.offset(state, group)
-
     def apart(self, state: GapState) -> tuple[Array, Scalar]:
         """By how much each untreated share is above the middle of all, and how far the largest is above the smallest; 0 where none came."""
         came = state.counted > 0.0
@@ -176,25 +164,25 @@ class GapLevel(NamedTuple):
     def look(self, state: GapState, seen: Seen, plain: Scalar, row: Scalar) -> tuple[GapState, Looked]:
         """After a row was scored and acted upon; `plain` is 1 where it would be an alarm without this limit."""
         member = self.members(seen.group)
-        if self.kind.labels is None:
+        if self.labels is None:
             return self._move(state, seen, plain, member, row), Looked(plain, 0.0 * seen.score)
         chance = sigmoid(seen.score)
-        q = self.kind.positives * chance + self.kind.negatives * (1.0 - chance)
+        q = self.positives * chance + self.negatives * (1.0 - chance)
         due = q * (seen.alarm - along(member * self.target(state, plain), "sum"))
         return state._replace(waiting=state.waiting.begin(due, member)), Looked(plain, due)
 
     def settle(self, state: GapState, seen: Seen, looked: Looked, sign: Scalar, row: Scalar) -> GapState:
         """After the label of a row came, which was looked at before."""
-        if self.kind.labels is None:
+        if self.labels is None:
             return state
-        state, counts = self.drop(state, seen, looked), where(sign > 0.0, self.kind.positives, self.kind.negatives)
+        state, counts = self.drop(state, seen, looked), where(sign > 0.0, self.positives, self.negatives)
         if (counts > 0.0) is False:  # what the line below would come to
             return state
         return self._move(state, seen, looked.plain, self.members(seen.group) * counts, row)
 
     def drop(self, state: GapState, seen: Seen, looked: Looked) -> GapState:
         """After it is known that the label of a row will never come."""
-        if self.kind.labels is None:
+        if self.labels is None:
             return state
         return state._replace(waiting=state.waiting.end(looked.due, self.members(seen.group)))
 
@@ -225,12 +213,8 @@ class GapLevel(NamedTuple):
     def _gain(self, state: GapState) -> Scalar:
         """What more alarms for all would gain, by how far the groups' thresholds are from the common one."""
         p = sigmoid(minimum(maximum(self.offsets(state), -30.0), 30.0))
-        both = self.kind.positives * self.kind.negatives
-        gain = (
-            both * (p - 0.5)
-            + self.kind.positives * (1.0 - both) * (1.0 - 0.5 / p)
-            + self.kind.negatives * (1.0 - both) * (p - 0.5) / (1.0 - p)
-        )
+        both = self.positives * self.negatives
+        gain = both * (p - 0.5) + self.positives * (1.0 - both) * (1.0 - 0.5 / p) + self.negatives * (1.0 - both) * (p - 0.5) / (1.0 - p)
         share = ratio(state.counted, along(state.counted, "sum") + self.each)
         return along(share * minimum(maximum(gain, -1.0), 1.0), "sum")
 
@@ -248,7 +232,7 @@ class GapLevel(NamedTuple):
         each = zip(names, counted.tolist(), shares.tolist(), means.tolist(), debts.tolist(), strict=True)
         groups = {key: dict(zip(("counted", "share", "target", "debt"), facts, strict=True)) for key, *facts in each}
         report = LimitReport(
-            GAP_NAMES[int(self.kind.kind)],
+            GAP_NAMES[self[:3]],
             "at most",
             self.gap,
             counted=int(total),
@@ -282,11 +266,6 @@ class GapLevel(NamedTuple):
         )
 
 
-def make_gap_level(kind: GapKind, gap: float, eta: float = ETA, values: Array | None = None) -> GapLevel:
-    """The level for a gap; `values` are the groups' numbers, None for two that are above 0 or not."""
-    return GapLevel(kind, gap, validate.positive("eta", eta), values, np.zeros(2 if values is None else len(values)))
-
-
 # --- in the user's words ------------------------------------------------------------------------------------------------------------------
 
 
@@ -306,12 +285,13 @@ class GapLimit(Settings):
     gap: Annotated[float, up_to(1.0, "a difference of shares above 0 and at most 1")] = 0.05
     groups: Annotated[Sequence[float] | None, _groups] = None
     eta: Step = ETA
-    kinds: ClassVar[tuple[GapKind, ...]]
+    kinds: ClassVar[tuple[tuple[float, float, float | None], ...]]
 
     def levels(self, classes: Sequence[object], several: bool, yields: bool) -> tuple[GapLevel, ...]:
         """The levels that keep it."""
         values = None if self.groups is None else np.array(self.groups)
-        return tuple(make_gap_level(kind, self.gap, self.eta, values) for kind in self.kinds)
+        each = np.zeros(2) if values is None else 0.0 * values
+        return tuple(GapLevel(*kind, self.gap, self.eta, values, each) for kind in self.kinds)
 
 
 class EqualOpportunity(GapLimit):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from bridle.core import Function, InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
 from bridle.limits.debts import TOLERANCE, Recent, make_recent
 from bridle.limits.report import LimitReport, Table, rates_in_words, short
-from bridle.limits.settings import Positive, Settings, sign_of
+from bridle.limits.settings import Positive, Settings, sign_of, whole_from
 from bridle.ops import Array, Scalar
 
 M = TypeVar("M")
@@ -174,10 +175,15 @@ def loss_name(limit: object) -> str:
     return str(getattr(limit, "name", type(limit).__name__))
 
 
-def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof, table: Table | None = None) -> LimitReport:
-    """What became of one limit, whose constraints begin at place `first`; `table` is what was predicted meanwhile, where it is known."""
-    places = range(first, first + count([limit]))
-    asked, n = getattr(limit, "at_most", 0.0), int(tally.counted[first])
+def loss_reports(limits: Sequence[object], tally: LossTally, proof: LossProof, table: Table | None = None) -> list[LimitReport]:
+    """What became of the limits; `table` is what was predicted meanwhile, where it is known."""
+    firsts = accumulate((count([limit]) for limit in limits), initial=0)
+    return [_report(limit, range(first, first + count([limit])), tally, proof, table) for limit, first in zip(limits, firsts, strict=False)]
+
+
+def _report(limit: object, places: range, tally: LossTally, proof: LossProof, table: Table | None) -> LimitReport:
+    """What became of one limit, whose constraints are those at these places."""
+    asked, n = getattr(limit, "at_most", 0.0), int(tally.counted[places[0]])
     price = None if proof.price is None else float(max(proof.price[i] for i in places))
     report = LimitReport(loss_name(limit), "at most", asked, price=price, price_of="cost of a row for one unit of the limit", counted=n)
     if not n:
@@ -206,10 +212,6 @@ def loss_report(limit: object, first: int, tally: LossTally, proof: LossProof, t
 
 
 # --- in the user's words ------------------------------------------------------------------------------------------------------------------
-
-
-def _rows(name: str, value: object) -> float:
-    return float(validate.whole(name, value))
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,7 +265,7 @@ class GroupGap(Settings):
     """
 
     at_most: Positive = 0.1
-    lookback: Annotated[float, _rows] = 1000
+    lookback: Annotated[float, whole_from(1)] = 1000
     name: ClassVar = "gap of mean scores"
     constraints: ClassVar = 2
 

@@ -37,7 +37,7 @@ Proof. q_t >= q_{t-1} + g_t / N_t, so that g_t <= N_t (q_t - q_{t-1}). Summed fr
 sum_{s+1 <= r < t} q_r (N_{r+1} - N_r), and N does not fall. Equality holds from s = 0 on where q was never cut at 0 and all values after
 the first are 0.
 
->>> limits = averages(1)
+>>> limits = Averages(np.ones(1))
 >>> state = limits.start()
 >>> for value in (0.5, 1.0, -0.25):
 ...     state, pull = limits.weigh(state, np.array([value]), np.array([[0.0, 2.0]]), np.array([1.0, 0.0]), np.ones(1))
@@ -65,7 +65,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bridle import ops, validate
+from bridle import ops
 from bridle.ops import Array, Scalar, combine, dot, maximum, minimum, pos, ratio
 from bridle.policies.soft_free import DAMPING
 
@@ -136,11 +136,6 @@ class Averages(NamedTuple):
     def price(self, state: AverageState) -> Array:
         """The mean of lam over the rows that each limit counts: what one more unit of it seems to be worth in cost."""
         return ratio(state.paid, state.multipliers.counted)
-
-
-def averages(limits: int) -> Averages:
-    """So many limits, held on average."""
-    return Averages(np.ones(validate.whole("limits", limits)))
 
 
 def average_excess(q: float, squares: float, counted: float) -> float:

@@ -53,6 +53,11 @@ def up_to(most: float, what: str) -> Callable[[str, object], float]:
     return check
 
 
+def whole_from(least: int) -> Callable[[str, object], float]:
+    """The check of a whole number, `least` or above."""
+    return lambda name, value: float(validate.whole(name, value, least))
+
+
 Share = Annotated[float, _share]
 Step = Annotated[float, up_to(1.0, "at most 1, so that the level moves in small steps")]
 Positive = Annotated[float, validate.positive]

@@ -157,16 +157,11 @@ class Thresholds(NamedTuple):
         by_gaps, by_rates = where(safe(offset), offset, moved), where(safe(common), common, moved)
         return where(self.gaps_first > 0.0, where(safe(offset), offset, by_rates), where(safe(common), common, by_gaps))
 
-    def _affordable(self, state: ThresholdsState, flag: Flag, period: Scalar) -> Flag:
+    def affordable(self, state: ThresholdsState, flag: Flag, period: Scalar) -> Flag:
+        """Whether a row that deserves an alarm (`flag`) gets one: where budgets have one left."""
         for budget, each in zip(self.budgets, state.budgets, strict=True):
             flag = flag & budget.affords(each, period)
         return flag
-
-    def alarm(
-        self, state: ThresholdsState, score: Scalar, group: Scalar = nan, period: Scalar = nan, level: ThresholdsState | None = None
-    ) -> Flag:
-        """Whether this row would be an alarm now; in a batch, by the `level` of its start."""
-        return self._affordable(state, score > self.threshold(state if level is None else level, group, period), period)
 
     def look(
         self,
@@ -182,7 +177,7 @@ class Thresholds(NamedTuple):
         """
         common, conflict = self.common(state, period)
         offsets, row = self._offsets(state, group), state.rows
-        flag = self._affordable(state, score > self._moved(common, offsets), period) if alarm is None else alarm > 0.0
+        flag = self.affordable(state, score > self._moved(common, offsets), period) if alarm is None else alarm > 0.0
         done = where(flag, 1.0, 0.0)
         seen, plain = Seen(score, done, group, period), [done] * (len(self.rates) + len(self.budgets))
         for i in range(len(offsets)):  # would the row be an alarm without this limit on a gap?
@@ -287,7 +282,8 @@ def decide_batch(
     """The state after rows that are all decided by the level of its start, how each was seen, and which of them are alarms."""
     start, kept, alarms = state, [], []
     for score, group, period in zip(scores.tolist(), groups.tolist(), periods.tolist(), strict=True):
-        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
+        alarm = model.affordable(state, score > model.threshold(start, group, period), period)
+        alarms.append(where(alarm, 1.0, 0.0))
         state, seen = model.look(state, score, group, period, alarms[-1])  # each alarm leaves less of a budget
         kept.append(seen)
     return model.together(state, float(len(kept))), kept, np.array(alarms)
