@@ -243,7 +243,7 @@ class ModelSettings(NamedTuple):
                     f"policy {self.policy or POLICY} cannot take on features that were not in the first row "
                     f"({name.removeprefix('record.')} depends on them)"
                 )
-        return records.transform(padded, held, start)
+        return records.transform(padded, held, records.transform(np.zeros_like, start))
 
 
 class LinearModel(RowModel[Learned, LabelledRow]):
@@ -448,8 +448,10 @@ class ClassModel:
         """The place of the class that each row is predicted to have."""
         if alarms is None:
             return np.asarray(np.argmax(scores, axis=1))
-        others = np.where(np.arange(len(self.classes)) == self._judged, -np.inf, scores)
-        return np.asarray(np.where(alarms, self._judged, np.argmax(others, axis=1)))
+        others: Any = 1 - self._judged
+        if len(self.models) > 1:
+            others = np.argmax(np.where(np.arange(len(self.models)) == self._judged, -np.inf, scores), axis=1)
+        return np.where(alarms, self._judged, others)
 
     # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
 

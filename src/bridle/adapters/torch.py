@@ -317,24 +317,20 @@ def network_limits(constraints: object) -> tuple[NetworkLimit, ...]:
         return network_limits([constraints])
     if not isinstance(constraints, (list, tuple)):
         return tuple(OwnValue(f"constraints[{i}]") for i in range(validate.whole("constraints", constraints)))
-    limits = tuple(_named(limit) for limit in constraints)
+    for limit in constraints:
+        if hasattr(limit, "levels"):
+            raise InputError(
+                f"{validate.show(limit)} is a limit on a rate, which no gradient can hold: keep it by a threshold on the network's "
+                "outputs, RateLimiter([Recall(at_least=0.9)]), beside the optimiser"
+            )
+        if not isinstance(limit, (str, MissLoss, GroupGap)) or limit == "":
+            wanted = "constraints must be a number, or hold limits such as MissLoss(label=1, at_most=0.3) and names"
+            raise validate.refused(wanted, limit)
+    limits = tuple(OwnValue(limit) if isinstance(limit, str) else limit for limit in constraints)
     names = [loss_name(limit) for limit in limits]
     if not limits or len(set(names)) < len(names):
         raise validate.refused("constraints must hold limits or names that differ, at least one", constraints)
     return limits
-
-
-def _named(limit: object) -> NetworkLimit:
-    if isinstance(limit, str) and limit:
-        return OwnValue(limit)
-    if isinstance(limit, (MissLoss, GroupGap)):
-        return limit
-    if hasattr(limit, "levels"):
-        raise InputError(
-            f"{validate.show(limit)} is a limit on a rate, which no gradient can hold: keep it by a threshold on the network's outputs, "
-            "RateLimiter([Recall(at_least=0.9)]), beside the optimiser"
-        )
-    raise validate.refused("constraints must be a number, or hold limits such as MissLoss(label=1, at_most=0.3) and names", limit)
 
 
 def value_names(limits: Sequence[NetworkLimit]) -> tuple[str, ...]:

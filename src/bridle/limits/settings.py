@@ -131,17 +131,12 @@ def named_parameters(limits: Sequence[object]) -> dict[str, Any]:
 def with_parameters(limits: Sequence[L], changes: Mapping[str, Any]) -> list[L]:
     """The limits with some of what `named_parameters` names changed: whole limits first, then their settings."""
     after: list[Any] = list(limits)
-    settings: dict[int, dict[str, Any]] = {}
-    for name, value in changes.items():
+    for name in sorted(changes, key=lambda name: "__" in name):
         place, _, setting = name.partition("__")
         if not place.isdigit() or int(place) >= len(after):
             raise InputError(f"constraints have no part {name!r}; there are {len(after)} limits, named 0, 1 and so on")
-        if setting:
-            settings.setdefault(int(place), {})[setting] = value
-        else:
-            after[int(place)] = value
-    for i, part in settings.items():
-        if not hasattr(after[i], "set_params"):
+        i = int(place)
+        if setting and not hasattr(after[i], "set_params"):
             raise InputError(f"constraints[{i}] has no settings that can be changed by name: {validate.show(after[i])}")
-        after[i] = after[i].set_params(**part)
+        after[i] = after[i].set_params(**{setting: changes[name]}) if setting else changes[name]
     return after
