@@ -21,7 +21,7 @@ from bridle.adapters.rows import RowModel, padded
 from bridle.adapters.scaling import ClippedScale, RunningScale, Scale
 from bridle.core import InputError
 from bridle.limits import ErrorRate, Quantile
-from bridle.limits.quantiles import ErrorPrice, ErrorState, Offset, OffsetState
+from bridle.limits.quantiles import ErrorPrice, Offset, OffsetState, Owed
 from bridle.limits.report import LimitTable
 from bridle.ops import Array, Scalar, maximum, minimum
 
@@ -43,7 +43,7 @@ class Predicted(NamedTuple):
     state: MixtureState
     weights: Array
     offset: OffsetState | None
-    errors: ErrorState | None
+    errors: Owed | None
     scale: RunningScale | None
     targets: RunningScale  # of one number
 
