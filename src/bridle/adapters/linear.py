@@ -13,7 +13,7 @@ decided and wait for their classes are remembered under the numbers of their tic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import nan
 from typing import Any, NamedTuple, TypeVar
@@ -406,15 +406,15 @@ class ClassModel:
     # --- what is predicted ------------------------------------------------------------------------------------------------------------
 
     def scores(self, rows: Array) -> Array:
-        """The log-odds of every class in columns, for one row or many."""
-        each = [model.scores(rows) for model in self.models]
-        return np.array([-each[0], *each] if len(each) == 1 else each).T
+        """The log-odds of the second class, or of each of more in columns, for one row or many."""
+        if len(self.models) == 1:
+            return np.asarray(self.models[0].scores(rows))
+        return np.stack([np.asarray(model.scores(rows)) for model in self.models], axis=-1)
 
     def probabilities(self, scores: Array) -> Array:
         """The probability of every class, in columns, from the scores."""
         if len(self.models) == 1:
-            score = scores[..., 1]
-            return np.stack([probability(-score), probability(score)], axis=-1)
+            return np.stack([probability(-scores), probability(scores)], axis=-1)
         each = probability(scores)
         total = each.sum(axis=-1, keepdims=True)
         return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / len(self.models))
@@ -424,13 +424,17 @@ class ClassModel:
         if self.judge is None:
             return None
         self.check(groups, periods)
-        own, thresholds, levels = scores[:, self._judged], self.judge.thresholds, self.judge.held.levels
+        own, thresholds, levels = self._own(scores), self.judge.thresholds, self.judge.held.levels
         if thresholds.budgets:  # each alarm leaves less of the budget
             return decide_batch(thresholds, levels, own, *columns(len(own), groups, periods))[2] > 0.0
         if groups is None:
             return np.asarray(own > float(thresholds.threshold(levels)))
         names, which = np.unique(groups, return_inverse=True)  # one threshold for each group
         return np.asarray(own > np.array([float(thresholds.threshold(levels, name)) for name in names.tolist()])[which])
+
+    def _own(self, scores: Array) -> Array:
+        """The scores that limits on rates are about."""
+        return self.models[0].rules.side * scores if len(self.models) == 1 else scores[:, self._judged]
 
     def check(self, groups: Array | None, periods: Array | None) -> None:
         """Refuse groups and periods that the limits cannot read."""
@@ -446,12 +450,12 @@ class ClassModel:
 
     def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
         """The place of the class that each row is predicted to have."""
+        if len(self.models) == 1:
+            return np.asarray(scores > 0.0 if alarms is None else alarms == (self._judged == 1)).astype(int)
         if alarms is None:
             return np.asarray(np.argmax(scores, axis=1))
-        others: Any = 1 - self._judged
-        if len(self.models) > 1:
-            others = np.argmax(np.where(np.arange(len(self.models)) == self._judged, -np.inf, scores), axis=1)
-        return np.where(alarms, self._judged, others)
+        others = np.where(np.arange(len(self.models)) == self._judged, -np.inf, scores)
+        return np.asarray(np.where(alarms, self._judged, np.argmax(others, axis=1)))
 
     # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
 
@@ -491,21 +495,18 @@ class ClassModel:
 
     # --- what is learned --------------------------------------------------------------------------------------------------------------
 
-    def _each(self, row: LabelledRow) -> Iterator[tuple[LinearModel, LabelledRow]]:
-        """Every model, and the row or the rows as it learns them; the sign of a row is the place of its class here."""
-        for at, model in zip(self._learned, self.models, strict=True):
-            sign, judges = ops.where(row.sign == at, 1.0, -1.0), model is self.judge
-            period, seen = row.period if judges and row.seen is None else None, row.seen if judges else None
-            yield model, LabelledRow(row.features, sign, row.weight, row.group, period, seen)
-
-    def learn(self, row: LabelledRow, ticket: object = None) -> None:
+    def learn(
+        self, row: Array, place: int, weight: float, group: float | None = None, period: float | None = None, ticket: object = None
+    ) -> None:
         """One round; a row with a ticket is of the group that it was said to be of, and counts as it was seen then."""
+        seen = None
         if ticket is not None:
             seen, group = self.open[self.number(ticket)]
-            row = row._replace(seen=seen, group=group)
-        for model, mine in self._each(row):
-            model.take(mine)
-        self._note(row.period)
+        for at, model in zip(self._learned, self.models, strict=True):
+            mine = (None if seen else period, seen) if model is self.judge else (None, None)
+            model.take(LabelledRow(row, 1.0 if at == place else -1.0, weight, group, *mine))
+        if period is not None:
+            self._note(period)
         if ticket is not None:
             del self.open[self.number(ticket)]
 
@@ -514,21 +515,24 @@ class ClassModel:
         if self.judge is None:
             return []
         self.check(groups, periods)
-        return self.judge.decide(scores[:, self._judged], *columns(len(scores), groups, periods))
+        return self.judge.decide(self._own(scores), *columns(len(scores), groups, periods))
 
     def learn_table(self, table: LabelledRow, engine: str) -> None:
-        """As many rounds as there are rows, one after the other.
+        """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
 
         `seen` is what the levels made of all of them before, where they were decided together.
         """
-        for model, mine in self._each(table):
-            model.take_many(mine, engine)
+        for at, model in zip(self._learned, self.models, strict=True):
+            mine = table._replace(sign=np.where(table.sign == at, 1.0, -1.0))
+            if model is not self.judge:
+                mine = mine._replace(seen=None, period=None)
+            model.take_many(mine if mine.seen is None else mine._replace(period=None), engine)
         if table.period is not None and len(table.features):
             self._note(float(np.max(table.period)))
 
-    def _note(self, period: Scalar | None) -> None:
+    def _note(self, period: float | None) -> None:
         if period is not None:
-            self._period = float(period if self._period is None else max(period, self._period))
+            self._period = period if self._period is None else max(period, self._period)
 
     # --- what became of the limits ----------------------------------------------------------------------------------------------------
 

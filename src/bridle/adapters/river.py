@@ -20,7 +20,7 @@ import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.linear import ClassModel, LabelledRow, LinearEstimator, RowTicket, class_weights, with_limits
+from bridle.adapters.linear import ClassModel, LinearEstimator, RowTicket, class_weights, with_limits
 from bridle.adapters.mixture import MOST_NEWTON
 from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
 from bridle.core import InputError
@@ -303,7 +303,7 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
         x, group, period = self._split(x, group, period)
         self._model.admit(group, period, ticket)
         row = self._row(x)  # which may make another model
-        self._model.learn(LabelledRow(row, float(place), self._costs[place], group, period), ticket)
+        self._model.learn(row, place, self._costs[place], group, period, ticket)
 
     def ask_one(self, x: RiverRow, group: float | None = None, period: float | None = None) -> RowTicket:
         """Decide about a row whose class comes later.

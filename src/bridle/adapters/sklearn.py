@@ -323,15 +323,13 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     @validate.undisturbed
     def decision_function(self, X: ArrayLike) -> Array:
         """The log-odds of the second class, or of each of more than two against the others."""
-        scores = self._scores(self._rows(X))
-        return scores[:, 1] if len(self.classes_) == 2 else scores
+        return self._scores(self._rows(X))
 
     def _rows(self, X: ArrayLike) -> Any:
         check_is_fitted(self, "model_")
         return _checked(self, X, reset=False)
 
     def _scores(self, rows: Any) -> Array:
-        """The log-odds of every class."""
         return np.concatenate([self.model_.scores(block) for _, block in blocks_of(rows)])
 
     @validate.undisturbed
