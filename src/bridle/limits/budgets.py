@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from bridle import records, validate
+from bridle import validate
 from bridle.limits.debts import ETA, Seen, swing
 from bridle.limits.rates import Model, ModelState
 from bridle.limits.report import PRICES, LimitReport, Overall, price, short
@@ -67,14 +67,16 @@ class BudgetLevel(NamedTuple):
         """
         fresh = state.rows >= self.per if self.per is not None else (state.rows > 0.0) & (period > state.period)
         number = state.period if self.per is not None else where(fresh | (state.rows == 0.0), period, state.period)
-        over = state._replace(
-            spent=0.0,
-            rows=0.0,
-            periods=state.periods + 1.0,
-            earlier_rows=state.earlier_rows + state.rows,
-            earlier=state.earlier + state.spent,
+        return BudgetState(
+            number,
+            where(fresh, 0.0, state.spent),
+            where(fresh, 0.0, state.rows),
+            state.periods + where(fresh, 1.0, 0.0),
+            state.earlier_rows + where(fresh, state.rows, 0.0),
+            state.earlier + where(fresh, state.spent, 0.0),
+            state.most,
+            state.base,
         )
-        return records.choose(fresh, over, state)._replace(period=number)
 
     def share(self, state: BudgetState, most: float = HIGHEST_SHARE) -> Scalar:
         """B/N, `most` at the most.
