@@ -7,6 +7,9 @@ from copy import deepcopy
 
 import pytest
 
+from bridle import limits
+from bridle.adapters import levels as old_levels
+from bridle.adapters import limits as old_limits
 from bridle.core import InputError
 from bridle.limits import (
     AlertBudget,
@@ -22,6 +25,7 @@ from bridle.limits import (
     Quantile,
     Recall,
     WeightBudget,
+    rates,
 )
 from bridle.limits.budgets import BudgetLevel
 from bridle.limits.groups import GapLevel
@@ -135,3 +139,9 @@ def test_a_limit_is_printed_as_its_user_wrote_it(limit, text):
 def test_a_regressors_limits_are_parameters_too():
     limits = [Quantile(0.9), ErrorRate(2.0)]
     assert with_parameters(limits, {"0__level": 0.8, "1__beyond": 3.0}) == [Quantile(0.8), ErrorRate(3.0)]
+
+
+def test_limits_are_also_where_they_were():
+    """Before they had a room of their own."""
+    for place, home in ((old_limits, limits), (old_levels, rates)):
+        assert all(getattr(place, name) is getattr(home, name) for name in place.__all__)
