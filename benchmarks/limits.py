@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bridle import data
-from bridle.adapters.limits import EqualOpportunity, FalsePositiveRate, GroupGap, MissLoss, Recall
 from bridle.adapters.linear import ModelSettings
-from bridle.adapters.thresholds import thresholds
+from bridle.limits import EqualOpportunity, FalsePositiveRate, GroupGap, MissLoss, Recall
+from bridle.limits.thresholds import thresholds
 from parts import learner_streams, river_models
 from parts.limited_scores import at_rate, best_groups, by_hand, groups_by_hand, limited, scores_of
 from parts.toy import TOY, size, target

@@ -16,10 +16,10 @@ from hypothesis.extra import numpy as arrays
 
 import bridle
 from bridle import adversaries, learners, validate
-from bridle.adapters.limits import GroupGap, MissLoss, WeightBudget
 from bridle.adapters.scaling import past_scaled
 from bridle.comparisons.spec import grid
 from bridle.core import InputError
+from bridle.limits import GroupGap, MissLoss, WeightBudget
 from helpers.strange_numbers import KINDS, NoText
 
 
@@ -247,7 +247,7 @@ def test_river_rows_and_groups():
     model.learn_one({"a": 1.0, "b": 2.0, "group": 1.0}, True)
 
     def state() -> object:
-        return model.weights, model.intercept, repr([each.held for each in model._model.models]), list(model._names.order)
+        return model.weights, model.intercept, repr([each.held for each in model._model.models]), list(model._order)
 
     for name, entrance in {
         "a feature": Entrance(lambda v: model.learn_one({"a": v, "b": 2.0, "group": 1.0}, True), r"x\['a'\]|'a'", state, ("bool",)),

@@ -9,10 +9,10 @@ import pytest
 
 import bridle
 from bridle import learners, policies, validate
-from bridle.adapters.limits import GroupGap, MissLoss
 from bridle.adapters.scaling import past_scaled
 from bridle.core import InputError
 from bridle.game.summary import summary
+from bridle.limits import GroupGap, MissLoss
 
 SIZES = (1e-310, 1e-200, 1e-160, 1.0, 1e150, 1e300, 1.7e308)
 

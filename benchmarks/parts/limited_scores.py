@@ -8,8 +8,8 @@ import numpy as np
 
 from bridle import ops, records
 from bridle.adapters.linear import ONE, LabelledRow, Learned, ModelSettings, Rules
-from bridle.adapters.thresholds import Thresholds, ThresholdsState
 from bridle.engines.mirror import Mirror
+from bridle.limits.thresholds import Thresholds, ThresholdsState
 
 
 class Scoring(NamedTuple):
@@ -55,7 +55,7 @@ class ScoredRow(NamedTuple):
 
 def decide_and_count(model: Thresholds, before: Deciding, row: ScoredRow) -> Deciding:
     state, seen = model.look(before.state, row.score, row.group)
-    return Deciding(model.count(state, seen, row.sign, row.group), seen.alarm)
+    return Deciding(model.count(state, seen, row.sign), seen.alarm)
 
 
 def limited(model: Thresholds, scores: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None) -> tuple[np.ndarray, ThresholdsState]:

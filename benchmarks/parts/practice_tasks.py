@@ -9,13 +9,13 @@ import numpy as np
 
 import bridle
 from bridle import learners
-from bridle.adapters.limits import GroupGap
 from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings
 from bridle.adapters.scaling import past_scaled
 from bridle.core import Feedback
 from bridle.fraud import stream_model
 from bridle.fraud.scores import roc_auc
 from bridle.game.play import policy_for
+from bridle.limits import GroupGap
 from parts import demand_rules
 from parts.auctions import Auctions, paced, tuned
 from parts.demand_rules import Array, Trace

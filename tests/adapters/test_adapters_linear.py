@@ -16,8 +16,8 @@ from sklearn.utils import estimator_checks
 
 from bridle import InputError, policies, records
 from bridle.adapters import river, sklearn
-from bridle.adapters.limits import GroupGap, MissLoss, Recall, WeightBudget
 from bridle.adapters.linear import LabelledRow, LinearModel, ModelSettings
+from bridle.limits import GroupGap, MissLoss, Recall, WeightBudget
 
 # Weights that are a policy's decisions in a ball; `test_free_learner.py` is about the learner without constants.
 of_sklearn = partial(sklearn.ConstrainedClassifier, policy="anytime")

@@ -11,10 +11,10 @@ from river import datasets
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.limits import AlertRate, EqualOpportunity, FalsePositiveRate, GroupGap, MissLoss, Precision, Recall, WeightBudget
 from bridle.adapters.linear import FreeLearner, PolicyLearner
 from bridle.adapters.mixture import MOST_NEWTON, mixture
 from bridle.adapters.river import room_for
+from bridle.limits import AlertRate, EqualOpportunity, FalsePositiveRate, GroupGap, MissLoss, Precision, Recall, WeightBudget
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bridle import InputError
-from bridle.adapters.limits import FalsePositiveRate, Recall
 from bridle.adapters.sklearn import ConstrainedClassifier, ConstrainedRegressor, MissLoss, Quantile
+from bridle.limits import FalsePositiveRate, Recall
 
 
 @pytest.fixture(scope="module")

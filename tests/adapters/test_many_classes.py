@@ -10,7 +10,7 @@ from river import checks, datasets, metrics
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.limits import FalsePositiveRate, GroupGap, MissLoss, Recall
+from bridle.limits import FalsePositiveRate, GroupGap, MissLoss, Recall
 
 NAMES = np.array(["low", "middle", "top"])
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bridle.adapters.levels import FALSE_POSITIVES, OWN_RATE, RECALL, Cells, CountedRate, make_rate_level
-from bridle.adapters.thresholds import RateLimiter
 from bridle.functions import Excess, LogisticLoss
+from bridle.limits.rates import FALSE_POSITIVES, OWN_RATE, RECALL, Cells, CountedRate, make_rate_level
+from bridle.limits.thresholds import RateLimiter
 
 pytest.importorskip("sklearn")
 pytest.importorskip("river")

@@ -13,9 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bridle import InputError
-from bridle.adapters import classifier, river, sklearn
-from bridle.adapters.levels import FLOOR
-from bridle.adapters.limits import (
+from bridle.adapters import linear, river, sklearn
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -26,6 +25,7 @@ from bridle.adapters.limits import (
     Precision,
     Recall,
 )
+from bridle.limits.debts import FLOOR
 from helpers.rate_streams import quiet_positives
 
 
@@ -266,7 +266,7 @@ def test_tickets_of_scikit_learn(rows):
 
 
 def test_so_many_rows_may_wait_and_no_more(monkeypatch):
-    monkeypatch.setattr(classifier, "MOST_OPEN", 3)
+    monkeypatch.setattr(linear, "MOST_OPEN", 3)
     model = river.ConstrainedClassifier([Recall(0.9)])
     asked = [model.ask_one({"a": 1.0}) for _ in range(3)]
     with pytest.raises(InputError, match="3 rows wait for their classes already: give these, or forget some"):

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from bridle import InputError
 from bridle.adapters import river, sklearn
-from bridle.adapters.limits import ErrorRate, Quantile, Recall
-from bridle.adapters.offsets import Offset, largest_debt
+from bridle.limits import ErrorRate, Quantile, Recall
+from bridle.limits.quantiles import Offset, largest_debt
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def held(residuals, level):
         above.append(residual > offset)
         state = limit.learn(state, residual)
         n = t + 1.0
-        assert sum(above) == pytest.approx((1.0 - level) * n + state.debt - state.forgiven, abs=1e-6)
-        assert state.debt <= largest_debt(0.05, float(state.first), float(state.widest)) + 1e-9
+        assert sum(above) == pytest.approx((1.0 - level) * n + state.owed.debt - state.owed.forgiven, abs=1e-6)
+        assert state.owed.debt <= largest_debt(0.05, float(state.first), float(state.widest)) + 1e-9
     return np.array(above), state
 
 
@@ -60,7 +60,7 @@ def test_an_adversary_cannot_go_beyond_the_bound_and_comes_near_it():
     growing = [lambda offset, t: abs(offset) * 1.001 + 1.0] * 200
     above, state = held(growing, 0.9)
     assert above.all()
-    assert 81.0 < state.debt <= largest_debt(0.05, float(state.first), float(state.widest))
+    assert 81.0 < state.owed.debt <= largest_debt(0.05, float(state.first), float(state.widest))
 
 
 def test_slack_is_not_hoarded():

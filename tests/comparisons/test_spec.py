@@ -59,6 +59,7 @@ def test_the_fingerprint_changes_with_the_sources_that_make_numbers(tmp_path, mo
         "fact_file",
         "fraud",
         "journal",
+        "limits",
         "pacing",
         "rules",
         "service",

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle.adapters.levels import OWN_RATE, Cells, CountedRate, make_rate_level
-from bridle.adapters.thresholds import Thresholds, ThresholdsState
+from bridle.limits.rates import OWN_RATE, Cells, CountedRate, make_rate_level
+from bridle.limits.thresholds import Thresholds, ThresholdsState
 
 
 class Scored(NamedTuple):
@@ -84,9 +84,9 @@ def play_rates(model: Thresholds, stream: Scored, delays: np.ndarray | int = 0, 
         open_rows.append((t + int(late[t]), t, seen))
         for due in [each for each in open_rows if each[0] <= t]:
             open_rows.remove(due)
-            state = model.count(state, due[2], float(stream.signs[due[1]]), float(stream.groups[due[1]]))
+            state = model.count(state, due[2], float(stream.signs[due[1]]))
             states.append(state)
     for _, t, seen in open_rows:
-        state = model.count(state, seen, float(stream.signs[t]), float(stream.groups[t]))
+        state = model.count(state, seen, float(stream.signs[t]))
         states.append(state)
     return Played(state, np.array(alarms) > 0.0, states)

@@ -62,7 +62,7 @@ def sources_key() -> str:
     """A key of everything that a picture depends on."""
     digest = hashlib.sha256()
     for path in sorted([*(ROOT / "src" / "bridle").rglob("*.py"), Path(__file__), Path(special_games.__file__)]):
-        if path.relative_to(ROOT).parts[2:3] not in (("service",), ("cli",), ("database",), ("compare",), ("adapters",)):
+        if path.relative_to(ROOT).parts[2:3] not in (("service",), ("cli",), ("database",), ("compare",), ("adapters",), ("limits",)):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -4,26 +4,34 @@ A row is a round. It is scored as the past sees it, and the levels that hold rat
 a 1 for the intercept) and its class make a loss, its limits make constraints, and what learns the weights is fed what they are worth at the
 weights that were played. Its weights are those of the learner without constants (`mixture`), or, where a policy or a radius is given, a
 policy's decisions in a ball.
+
+With more than two classes there is one such classifier for each class against all others, and the probabilities are those of the single
+classifiers, divided by their sum. Limits on rates are then about one
+class, `label`: an alarm is a prediction of it, and a row that is no alarm is predicted as the likeliest of the others. Rows that were
+decided and wait for their classes are remembered under the numbers of their tickets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import nan
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridle import domains, ops, policies, records, validate
-from bridle.adapters.averages import Averages, AverageState, averages
-from bridle.adapters.losses import Limit, LossTally, allowances, bind_all, count, counted, no_losses
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
-from bridle.adapters.reports import LimitReport, LossProof, loss_report
 from bridle.adapters.rows import RowModel, padded
 from bridle.adapters.scaling import RunningScale, Scale, SquashedScale
-from bridle.adapters.thresholds import Seen, Table, Thresholds, decide_batch, thresholds
 from bridle.core import Feedback, InputError, Policy, Round
 from bridle.functions import AffineFunction, LogisticLoss
+from bridle.limits.debts import Seen
+from bridle.limits.losses import Limit, LossProof, LossTally, allowances, bind_all, count, counted, loss_reports, no_losses
+from bridle.limits.prices import Averages, AverageState
+from bridle.limits.report import LimitReport, LimitTable, Table
+from bridle.limits.thresholds import Thresholds, columns, decide_batch, thresholds
 from bridle.ops import Array, Scalar
 
 ONE = np.ones(1)
@@ -100,7 +108,7 @@ class Rules(NamedTuple):
             if seen is None:
                 score = ops.dot(features, before.weights[1:]) + before.weights[0]  # as it is predicted, to the last bit
                 levels, seen = self.thresholds.look(levels, self.side * score, known(row.group), known(row.period))
-            levels = self.thresholds.count(levels, seen, self.side * row.sign, known(row.group))
+            levels = self.thresholds.count(levels, seen, self.side * row.sign)
         after, memory, tally = None if scale is None else scale.learn(row.features), before.memory, before.tally
         state: Any
         if isinstance(self.learner, FreeLearner) and tally is None:
@@ -191,7 +199,7 @@ class ModelSettings(NamedTuple):
         memory = tuple(limit.start(features + 1) for limit in bound)
         learner: PolicyLearner | FreeLearner
         if self.free:
-            learner = FreeLearner(mixture(features), averages(count(bound)) if bound else None)
+            learner = FreeLearner(mixture(features), Averages(np.ones(count(bound))) if bound else None)
             state: Any = FreeState(learner.mixture.init(), None if learner.averages is None else learner.averages.start())
         else:
             learner = self._policy(features, count(bound))
@@ -199,7 +207,7 @@ class ModelSettings(NamedTuple):
         begun = None if levels is None else levels.start()
         tally = no_losses(count(bound)) if bound else None
         weights = learner.weights(state)
-        table = Table(0.0, 0.0, 0.0, 0.0) if bound and levels is None and self.alone else None
+        table = Table() if bound and levels is None and self.alone else None
         held = Learned(state, weights, memory, begun, self._scale(features), tally, table)
         return Rules(learner, bound, levels, allowances(bound), self.side), held
 
@@ -235,7 +243,7 @@ class ModelSettings(NamedTuple):
                     f"policy {self.policy or POLICY} cannot take on features that were not in the first row "
                     f"({name.removeprefix('record.')} depends on them)"
                 )
-        return records.transform(padded, held, start)
+        return records.transform(padded, held, records.transform(np.zeros_like, start))
 
 
 class LinearModel(RowModel[Learned, LabelledRow]):
@@ -257,19 +265,17 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         self._held = held._replace(levels=levels)
         return seen
 
-    def reports(self) -> list[tuple[int, LimitReport]]:
-        """What became of every limit, with its place among those that were given."""
+    def reports(self) -> list[tuple[Any, LimitReport]]:
+        """Every limit that was given, with what became of it; rates first."""
         given, levels, held = listed(self.plan.constraints), self.rules.thresholds, self.held
-        reports: list[tuple[int, LimitReport]] = []
-        rates = [i for i, limit in enumerate(given) if hasattr(limit, "levels")]
+        rates = [limit for limit in given if hasattr(limit, "levels")]
+        reports: list[tuple[Any, LimitReport]] = []
         if levels is not None:
-            reports = list(zip([rates[int(i)] for i in sorted(levels.places)], levels.report(held.levels), strict=True))
-        first, proof, table = 0, self._proof(), held.table if levels is None else held.levels.table
-        for place, limit in enumerate(given):
-            if place not in rates:
-                assert held.tally is not None  # there is one where there is a limit
-                reports.append((place, loss_report(limit, first, held.tally, proof, table)))
-                first += count([limit])
+            reports = [(rates[int(i)], report) for i, report in zip(sorted(levels.places), levels.report(held.levels), strict=True)]
+        losses = [limit for limit in given if not hasattr(limit, "levels")]
+        if held.tally is not None:
+            table = held.table if levels is None else held.levels.table
+            reports += zip(losses, loss_reports(losses, held.tally, self._proof(), table), strict=True)
         return reports
 
     def _proof(self) -> LossProof:
@@ -282,10 +288,10 @@ class LinearModel(RowModel[Learned, LabelledRow]):
         name = self.plan.policy or POLICY
         return LossProof(why=f"policy {name} works on every round by itself; its own theorem is about sums of violations")
 
-    def drop(self, seen: Seen, group: float | None) -> None:
+    def drop(self, seen: Seen) -> None:
         """Count a row no longer whose class will never be known."""
         held = self.held
-        self._held = held._replace(levels=self.thresholds.drop(held.levels, seen, known(group)))
+        self._held = held._replace(levels=self.thresholds.drop(held.levels, seen))
 
 
 def kinds_of(constraints: object, priority: int = 0) -> tuple[list[Any], list[Any], int]:
@@ -312,10 +318,292 @@ def probability(score: N) -> N:
 
 def class_weights(class_weight: object, classes: Sequence[object]) -> tuple[float, ...]:
     """The weights of the classes' losses in the cost, 1 where none is given."""
-    weights = dict(class_weight) if isinstance(class_weight, Mapping) else {}
-    if class_weight is not None and not isinstance(class_weight, Mapping):
+    weights = {} if class_weight is None else class_weight
+    if not isinstance(weights, Mapping):
         raise validate.refused("class_weight must be a dict of class and weight", class_weight)
     for label in weights:
         if not any(label == one for one in classes):
             raise validate.unknown("class in class_weight", label, [str(one) for one in classes])
     return tuple(validate.nonnegative(f"class_weight[{label!r}]", weights.get(label, 1.0)) for label in classes)
+
+
+# --- two classes or more, and rows that wait for theirs -----------------------------------------------------------------------------------
+
+MOST_OPEN = 100_000
+"""So many rows may wait for their classes at the most."""
+
+
+class RowTicket(NamedTuple):
+    """The answer about a row whose class is not known yet.
+
+    Parameters
+    ----------
+    id : int
+        The number to give back with the row's class.
+    alarm : bool
+        Whether the row is an alarm.
+    probability : float
+        The model's probability of the class that an alarm is about, between 0 and 1.
+    label : object
+        The class that is predicted.
+
+    Examples
+    --------
+    >>> from bridle.adapters.river import RowTicket
+    >>> RowTicket(0, True, 0.8, "fraud").alarm
+    True
+    """
+
+    id: int
+    alarm: bool
+    probability: float
+    label: object
+
+
+class Others(NamedTuple):
+    """All classes but one."""
+
+    label: object
+
+    def __repr__(self) -> str:
+        return f"not {self.label!r}"
+
+
+class ClassModel:
+    """A linear classifier for the second of two classes, or one for each of more; the rows that wait for their classes.
+
+    Where a limit is on rates, `judge` is the classifier whose score they are about, and an alarm is a prediction of the class at `judged`.
+    """
+
+    def __init__(self, features: int, settings: ModelSettings, engine: str = "python") -> None:
+        self.classes, self.settings, self.features = list(settings.classes), settings, features
+        self.models = [LinearModel(features, each, engine) for each in one_for_each(settings)]
+        self.judge = next((model for model in self.models if model.rules.thresholds is not None), None)
+        self._learned = [1] if len(self.models) == 1 else list(range(len(self.models)))  # the place of the class that each is for
+        self._judged = 0 if self.judge is None else self._learned[self.models.index(self.judge)]
+        if len(self.models) == 1:
+            self._judged = int(self.models[0].rules.side > 0.0)
+        self.open: dict[int, tuple[Seen | None, float | None]] = {}  # by ticket: how the row was seen, and its group
+        self._asked = 0
+        self._period: float | None = None
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was learned or asked so far."""
+        return not self._asked and all(model.blank for model in self.models)
+
+    @property
+    def weights(self) -> Array:
+        """A row of weights, the intercept's first, for the second of two classes or for each of more."""
+        return np.array([model.weights for model in self.models])
+
+    def grow(self, features: int) -> None:
+        """Make room for more features, which count as 0 in every row so far."""
+        for model in self.models:
+            model.grow(features)
+        self.features = features
+
+    # --- what is predicted ------------------------------------------------------------------------------------------------------------
+
+    def scores(self, rows: Array) -> Array:
+        """The log-odds of the second class, or of each of more in columns, for one row or many."""
+        if len(self.models) == 1:
+            return np.asarray(self.models[0].scores(rows))
+        return np.stack([np.asarray(model.scores(rows)) for model in self.models], axis=-1)
+
+    def probabilities(self, scores: Array) -> Array:
+        """The probability of every class, in columns, from the scores."""
+        if len(self.models) == 1:
+            return np.stack([probability(-scores), probability(scores)], axis=-1)
+        each = probability(scores)
+        total = each.sum(axis=-1, keepdims=True)
+        return np.where(total > 0.0, each / np.where(total > 0.0, total, 1.0), 1.0 / len(self.models))
+
+    def alarms(self, scores: Array, groups: Array | None, periods: Array | None) -> NDArray[np.bool_] | None:
+        """Which rows are alarms as the levels stand, none of them counted yet; None where no limit is on rates."""
+        if self.judge is None:
+            return None
+        self.check(groups, periods)
+        own, thresholds, levels = self._own(scores), self.judge.thresholds, self.judge.held.levels
+        if thresholds.budgets:  # each alarm leaves less of the budget
+            return decide_batch(thresholds, levels, own, *columns(len(own), groups, periods))[2] > 0.0
+        if groups is None:
+            return np.asarray(own > float(thresholds.threshold(levels)))
+        names, which = np.unique(groups, return_inverse=True)  # one threshold for each group
+        return np.asarray(own > np.array([float(thresholds.threshold(levels, name)) for name in names.tolist()])[which])
+
+    def _own(self, scores: Array) -> Array:
+        """The scores that limits on rates are about."""
+        return self.models[0].rules.side * scores if len(self.models) == 1 else scores[:, self._judged]
+
+    def check(self, groups: Array | None, periods: Array | None) -> None:
+        """Refuse groups and periods that the limits cannot read."""
+        if self.judge is not None:
+            self.judge.thresholds.check_rows(groups, periods, self._period)
+
+    def admit(self, group: float | None, period: float | None, ticket: object = None) -> None:
+        """Refuse a row, before anything changes, whose ticket is not known, or whose group or period the limits cannot read."""
+        if ticket is not None:
+            self.number(ticket)
+        elif self.judge is not None:
+            self.judge.thresholds.check([group], [period], self._period)
+
+    def places(self, scores: Array, alarms: NDArray[np.bool_] | None) -> NDArray[np.int_]:
+        """The place of the class that each row is predicted to have."""
+        if len(self.models) == 1:
+            return np.asarray(scores > 0.0 if alarms is None else alarms == (self._judged == 1)).astype(int)
+        if alarms is None:
+            return np.asarray(np.argmax(scores, axis=1))
+        others = np.where(np.arange(len(self.models)) == self._judged, -np.inf, scores)
+        return np.asarray(np.where(alarms, self._judged, np.argmax(others, axis=1)))
+
+    # --- rows that wait for their classes ---------------------------------------------------------------------------------------------
+
+    def ask(self, row: Array, group: float | None, period: float | None) -> RowTicket:
+        """Decide about one row, which is counted from now on, and learned from when its class comes."""
+        if len(self.open) >= MOST_OPEN:
+            raise InputError(f"{MOST_OPEN:,} rows wait for their classes already: give these, or forget some")
+        scores = self.scores(row[None])
+        seen = self.decided(scores, *(None if one is None else np.array([one]) for one in (group, period)))
+        place = int(self.places(scores, np.array([one.alarm > 0.0 for one in seen]) if seen else None)[0])
+        self._note(period)
+        self._asked += 1
+        self.open[self._asked] = (seen[0] if seen else None, group)
+        return RowTicket(self._asked, place == self._judged, float(self.probabilities(scores)[0, self._judged]), self.classes[place])
+
+    def number(self, ticket: object) -> int:
+        """The number of a ticket whose row waits."""
+        number = ticket.id if isinstance(ticket, RowTicket) else ticket
+        if isinstance(number, (int, np.integer)) and int(number) in self.open:
+            return int(number)
+        raise validate.refused("ticket must be one that waits for its class", number)
+
+    def answered(self, tickets: Sequence[object], count: int) -> tuple[list[int], Seen | None, Array | None]:
+        """The numbers of the tickets, one for each row, how the rows were seen, and their groups."""
+        numbers = [self.number(ticket) for ticket in tickets]
+        if len(numbers) != count or len(set(numbers)) != count:
+            raise InputError(f"tickets must be {count} different ones, one for each row, not {len(set(numbers))}")
+        seen, groups = zip(*[self.open[number] for number in numbers], strict=True)
+        named = any(group is not None for group in groups)
+        return numbers, seen[0] and records.stack(seen), np.array([known(group) for group in groups]) if named else None
+
+    def forget(self, ticket: object) -> None:
+        """A row whose class will never be known is not waited for any longer."""
+        seen, _ = self.open.pop(self.number(ticket))
+        if seen is not None and self.judge is not None:
+            self.judge.drop(seen)
+
+    # --- what is learned --------------------------------------------------------------------------------------------------------------
+
+    def learn(
+        self, row: Array, place: int, weight: float, group: float | None = None, period: float | None = None, ticket: object = None
+    ) -> None:
+        """One round; a row with a ticket is of the group that it was said to be of, and counts as it was seen then."""
+        seen = None
+        if ticket is not None:
+            seen, group = self.open[self.number(ticket)]
+        for at, model in zip(self._learned, self.models, strict=True):
+            mine = (None if seen else period, seen) if model is self.judge else (None, None)
+            model.take(LabelledRow(row, 1.0 if at == place else -1.0, weight, group, *mine))
+        if period is not None:
+            self._note(period)
+        if ticket is not None:
+            del self.open[self.number(ticket)]
+
+    def decided(self, scores: Array, groups: Array | None, periods: Array | None) -> list[Seen]:
+        """Count rows that are all decided as the levels stand, before their classes are known; none where no limit is on rates."""
+        if self.judge is None:
+            return []
+        self.check(groups, periods)
+        return self.judge.decide(self._own(scores), *columns(len(scores), groups, periods))
+
+    def learn_table(self, table: LabelledRow, engine: str) -> None:
+        """As many rounds as there are rows, one after the other; the sign of a row is the place of its class here.
+
+        `seen` is what the levels made of all of them before, where they were decided together.
+        """
+        for at, model in zip(self._learned, self.models, strict=True):
+            mine = table._replace(sign=np.where(table.sign == at, 1.0, -1.0))
+            if model is not self.judge:
+                mine = mine._replace(seen=None, period=None)
+            model.take_many(mine if mine.seen is None else mine._replace(period=None), engine)
+        if table.period is not None and len(table.features):
+            self._note(float(np.max(table.period)))
+
+    def _note(self, period: float | None) -> None:
+        if period is not None:
+            self._period = period if self._period is None else max(period, self._period)
+
+    # --- what became of the limits ----------------------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> LimitTable:
+        """What became of every limit, in the order in which the user named them."""
+        given, reports = listed(self.settings.constraints), []
+        for model, label in zip(self.models, self.classes[-len(self.models) :], strict=True):
+            for limit, report in model.reports():
+                shared = len(self.models) > 1 and not hasattr(limit, "label")  # a label is in the name already
+                whole = next(i for i, each in enumerate(given) if each is limit)
+                reports.append((whole, replace(report, name=f"{report.name} of {label!r}") if shared else report))
+        return LimitTable(report for _, report in sorted(reports, key=lambda pair: pair[0]))
+
+
+def one_for_each(settings: ModelSettings) -> list[ModelSettings]:
+    """The settings of the one model of two classes, or of one for each of more."""
+    classes, given = list(settings.classes), listed(settings.constraints)
+    if len(classes) == 2:
+        return [settings]
+    rates, _, _ = kinds_of(given, settings.priority)
+    named = {limit.label for limit in rates if getattr(limit, "label", None) is not None} | ({settings.label} - {None})
+    if rates and len(named) != 1:
+        said = "name it as label=" if not named else f"not about {validate.show(sorted(named, key=str))}"
+        raise InputError(f"limits on rates are about one class where there are more than two: {said}")
+    for label in [*named, *(limit.label for limit in given if hasattr(limit, "label") and limit not in rates)]:
+        if label not in classes:
+            raise validate.refused(f"label must be one of the classes {validate.show(classes)}", label)
+    return [
+        settings._replace(
+            classes=(Others(label), label),
+            label=None,
+            alone=False,
+            constraints=[limit for limit in given if (label in named if limit in rates else getattr(limit, "label", label) == label)],
+            priority=0 if label not in named else settings.priority,
+        )
+        for label in classes
+    ]
+
+
+class LinearEstimator:
+    """The settings of a linear classifier, under the names of its constructor's parameters."""
+
+    def __init__(
+        self,
+        constraints: Sequence[Any] | None,
+        policy: str | None,
+        parameters: Mapping[str, object] | None,
+        radius: float | None,
+        scale: bool | None,
+        class_weight: Mapping[Any, float] | None,
+        label: object,
+        priority: int,
+        engine: str,
+    ) -> None:
+        self.constraints = constraints
+        self.policy = policy
+        self.parameters = parameters
+        self.radius = radius
+        self.scale = scale
+        self.class_weight = class_weight
+        self.label = label
+        self.priority = priority
+        self.engine = engine
+
+    def _make_model(self, features: int, classes: Sequence[object], engine: str = "python") -> ClassModel:
+        scale = None if self.scale is None else bool(self.scale)
+        settings = (self.constraints, self.policy, self.parameters, self.radius, scale, self.priority, self.label)
+        return ClassModel(features, ModelSettings(classes, *settings), engine)
+
+
+def with_limits(text: str, limits: LimitTable) -> str:
+    """What an estimator is, and below it what became of its limits."""
+    return f"{text}\n{limits!r}" if limits else text

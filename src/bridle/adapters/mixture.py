@@ -45,7 +45,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bridle import ops, validate
+from bridle import ops, records, validate
+from bridle.adapters.rows import padded
 from bridle.core import InputError
 from bridle.functions.predictions import ScoreLoss, score_loss
 from bridle.learners.played_hedge import PlayedExperts, PlayedHedge, PlayedHedgeState
@@ -140,22 +141,12 @@ class Mixture(NamedTuple):
         the bound on the regret against them.
         """
         start, p = self.init(), state.descent.shape[-1]
-        more = self.blank.shape[-1] - p
-        if more < 0:
-            raise InputError(f"a mixture of {p - 1} features cannot become one of {p - 1 + more}")
-        hedge, newton = state.hedge, start.newton
-        if newton is None and state.newton is not None:
-            v = hedge.v[: len(hedge.v) - 1]
-            hedge = hedge._replace(v=v / v.sum())
-        if newton is not None and state.newton is not None:
-            P = newton.P.copy()
-            P[:p, :p] = state.newton.P
-            newton = NewtonExpert(np.pad(state.newton.w, (0, more)), P)
-        wide = ((0, 0), (0, more))
-        descent, adagrad = np.pad(state.descent, wide), np.pad(state.adagrad, wide)
-        return state._replace(
-            descent=descent, adagrad=adagrad, squares=np.pad(state.squares, wide, constant_values=1.0), newton=newton, hedge=hedge
-        )
+        if len(self.blank) < p:
+            raise InputError(f"a mixture of {p - 1} features cannot become one of {len(self.blank) - 1}")
+        if start.newton is None and state.newton is not None:
+            v = state.hedge.v[:-1]
+            state = state._replace(newton=None, hedge=state.hedge._replace(v=v / v.sum()))
+        return records.transform(padded, state, start)
 
     def _products(self, state: MixtureState, a: Array) -> Array:
         """<w_k, a> of every expert."""

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bridle import ops, records, validate
-from bridle.adapters.limits import ErrorRate, Quantile
 from bridle.adapters.linear import ONE, listed
 from bridle.adapters.mixture import Mixture, MixtureState, mixture
-from bridle.adapters.offsets import ErrorPrice, ErrorState, Offset, OffsetState
-from bridle.adapters.reports import LimitTable, error_report, quantile_report
 from bridle.adapters.rows import RowModel, padded
 from bridle.adapters.scaling import ClippedScale, RunningScale, Scale
 from bridle.core import InputError
+from bridle.limits import ErrorRate, Quantile
+from bridle.limits.quantiles import ErrorPrice, Offset, OffsetState, Owed
+from bridle.limits.report import LimitTable
 from bridle.ops import Array, Scalar, maximum, minimum
 
 FARTHEST = 10.0
@@ -43,7 +43,7 @@ class Predicted(NamedTuple):
     state: MixtureState
     weights: Array
     offset: OffsetState | None
-    errors: ErrorState | None
+    errors: Owed | None
     scale: RunningScale | None
     targets: RunningScale  # of one number
 
@@ -140,7 +140,7 @@ class RegressorModel(RowModel[Predicted, TargetRow]):
         held, rules, reports = self.held, self.rules, []
         for limit in listed(self.plan.constraints):
             if isinstance(limit, Quantile) and rules.quantile is not None and held.offset is not None:
-                reports.append(quantile_report(rules.quantile, held.offset))
+                reports.append(rules.quantile.report(held.offset))
             elif rules.errors is not None and held.errors is not None:
-                reports.append(error_report(rules.errors, held.errors))
+                reports.append(rules.errors.report(held.errors))
         return LimitTable(reports)

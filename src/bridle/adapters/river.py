@@ -12,16 +12,19 @@ Precision: 84.42%
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from bridle import validate
 from bridle.adapters import missing
-from bridle.adapters.classifier import ClassModel, LinearEstimator, RowTicket, with_limits
-from bridle.adapters.limits import (
+from bridle.adapters.linear import ClassModel, LinearEstimator, RowTicket, class_weights, with_limits
+from bridle.adapters.mixture import MOST_NEWTON
+from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
+from bridle.core import InputError
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -36,11 +39,7 @@ from bridle.adapters.limits import (
     Recall,
     WeightBudget,
 )
-from bridle.adapters.linear import class_weights
-from bridle.adapters.mixture import MOST_NEWTON
-from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
-from bridle.adapters.reports import LimitTable
-from bridle.core import InputError
+from bridle.limits.report import LimitTable
 from bridle.ops import Array
 from bridle.session.feedback import FLOAT, LARGEST
 
@@ -61,69 +60,6 @@ ROW_KINDS = validate.NUMBER_KINDS + "b"
 
 RiverRow: TypeAlias = dict[Hashable, float]
 """The features of a row by name."""
-
-
-G = TypeVar("G", ClassModel, RegressorModel)
-
-
-class FeatureOrder:
-    """The names of the features, in the order in which they were first seen."""
-
-    def __init__(self) -> None:
-        self.places: dict[Hashable, int] = {}
-        self.order: list[Hashable] = []
-
-    def new(self, x: RiverRow) -> list[Hashable]:
-        """The names in a row that were never seen."""
-        return [] if x.keys() <= self.places.keys() else [name for name in x if name not in self.places]
-
-    def add(self, names: list[Hashable]) -> None:
-        """Put these after the others."""
-        self.order = self.order + names
-        self.places = {name: place for place, name in enumerate(self.order)}
-
-    def plain(self, x: RiverRow, room: int) -> Array | None:
-        """The features of a row that has all of them, in their order and as floats; None for any other, which is looked at more closely."""
-        try:
-            row = np.array(list(x.values()))
-            if row.dtype is FLOAT and row.dot(row) <= LARGEST and list(x) == self.order and len(row) == room:
-                return row
-        except Exception:  # whatever is asked here, or NumPy is told to raise
-            return None
-        return None
-
-    def placed(self, x: RiverRow, values: Array, room: int) -> Array:
-        """The features in their order, and 0 for those that are not there."""
-        row = np.zeros(room)
-        if list(x) == self.order:
-            row[: len(x)] = values
-        else:
-            row[[self.places[name] for name in x]] = values
-        return row
-
-    def taken_on(self, x: RiverRow, model: G, made: Callable[[int], G]) -> tuple[G, Array]:
-        """The features of a row that is learned, and the model, with room for all of them: one `made` anew where it has learned nothing."""
-        row = self.plain(x, model.features)
-        if row is None:
-            values = values_of(x)  # before anything changes
-            if new := self.new(x):
-                names = len(self.order) + len(new)
-                if model.blank:
-                    model = made(names)
-                elif names > model.features:
-                    model.grow(room_for(names, model.features))
-                self.add(new)
-            row = self.placed(x, values, model.features)
-        return model, row
-
-    def known(self, x: RiverRow, room: int) -> Array:
-        """The features of a row that is only scored: names never seen have weight 0."""
-        row = self.plain(x, room)
-        if row is None:
-            demand_row(x)
-            known = {name: value for name, value in x.items() if name in self.places}
-            row = self.placed(known, values_of(known), room)
-        return row
 
 
 def room_for(names: int, room: int) -> int:
@@ -175,12 +111,25 @@ def _not_a_number(x: RiverRow) -> InputError:
     return InputError(f"x[{name!r}] must be at most about {LARGEST**0.5:g} in size, not {x[name]:.3g}")
 
 
+def by_class(classes: Sequence[Any], each: Sequence[Any]) -> Any:
+    """What the one model of two classes has, or what those of more have, by class."""
+    return each[0] if len(each) == 1 else dict(zip(classes, each, strict=True))
+
+
 class NamedFeatures:
-    """What both estimators have: a model with room for the features that came, by name, and what became of its limits."""
+    """What both estimators have: features by name, in the order in which they were first seen; a model with room for them; its limits."""
 
     _tested: ClassVar[Sequence[Any]]
-    _names: FeatureOrder
     _model: Any
+
+    def _begin(self) -> None:
+        self._order: list[Hashable] = []
+        self._places: dict[Hashable, int] = {}
+        self._model = self._made(0)
+
+    def _made(self, features: int) -> Any:
+        """A model that has learned nothing."""
+        raise NotImplementedError
 
     @property
     def limits_(self) -> LimitTable:
@@ -192,17 +141,47 @@ class NamedFeatures:
         return with_limits(super().__repr__(), LimitTable() if self._model.blank else self.limits_)
 
     def _row(self, x: RiverRow) -> Array:
-        """The features of a row to be learned, for which there is room from now on."""
-        self._model, row = self._names.taken_on(x, self._model, self._made)
+        """The features of a row to be learned, for which there is room from now on: a model that has learned nothing is made anew."""
+        row = self._plain(x)
+        if row is None:
+            values = values_of(x)  # before anything changes
+            if new := [name for name in x if name not in self._places]:
+                order = self._order + new
+                if self._model.blank:
+                    self._model = self._made(len(order))
+                elif len(order) > self._model.features:
+                    self._model.grow(room_for(len(order), self._model.features))
+                self._order, self._places = order, {name: place for place, name in enumerate(order)}
+            row = self._placed(x, values)
         return row
 
     def _known(self, x: RiverRow) -> Array:
-        """The features of a row that is only scored."""
-        return self._names.known(x, self._model.features)
+        """The features of a row that is only scored: names never seen have weight 0."""
+        row = self._plain(x)
+        if row is None:
+            demand_row(x)
+            known = {name: value for name, value in x.items() if name in self._places}
+            row = self._placed(known, values_of(known))
+        return row
 
-    def _made(self, features: int) -> Any:
-        """A model that has learned nothing."""
-        raise NotImplementedError
+    def _plain(self, x: RiverRow) -> Array | None:
+        """The features of a row that has all of them, in their order and as floats; None for any other, which is looked at more closely."""
+        try:
+            row = np.array(list(x.values()))
+            if row.dtype is FLOAT and row.dot(row) <= LARGEST and list(x) == self._order and len(row) == self._model.features:
+                return row
+        except Exception:  # whatever is asked here, or NumPy is told to raise
+            return None
+        return None
+
+    def _placed(self, x: RiverRow, values: Array) -> Array:
+        """The features in their order, and 0 for those that are not there."""
+        row = np.zeros(self._model.features)
+        if list(x) == self._order:
+            row[: len(x)] = values
+        else:
+            row[[self._places[name] for name in x]] = values
+        return row
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, object]]:
@@ -283,25 +262,22 @@ class ConstrainedClassifier(NamedFeatures, LinearEstimator, base.Classifier):
         if len(self._classes) < 2 or len(set(self._classes)) < len(self._classes):
             raise validate.refused("classes must name two different classes or more", classes)
         self._columns = tuple(name for name in (group, period) if name is not None)
-        self._names = FeatureOrder()
         self._costs = class_weights(class_weight, self._classes)
-        self._model = self._made(0)
+        self._begin()
 
     @property
     def _multiclass(self) -> bool:
         return len(self._classes) > 2
 
     @property
-    def weights(self) -> dict[Any, Any]:
+    def weights(self) -> Any:
         """The weight of every feature; with more than two classes, of every class."""
-        rows = [dict(zip(self._names.order, row[1:].tolist(), strict=False)) for row in self._model.weights]
-        return rows[0] if len(rows) == 1 else dict(zip(self._classes, rows, strict=True))
+        return by_class(self._classes, [dict(zip(self._order, row[1:].tolist(), strict=False)) for row in self._model.weights])
 
     @property
     def intercept(self) -> Any:
         """The weight of the 1 that every row has; with more than two classes, of every class."""
-        first = self._model.weights[:, 0].tolist()
-        return first[0] if len(first) == 1 else dict(zip(self._classes, first, strict=True))
+        return by_class(self._classes, self._model.weights[:, 0].tolist())
 
     def learn_one(
         self, x: RiverRow, y: object, group: float | None = None, period: float | None = None, ticket: RowTicket | int | None = None
@@ -438,8 +414,7 @@ class ConstrainedRegressor(NamedFeatures, base.Regressor):
         self.constraints = constraints
         self.scale = scale
         self.engine = engine
-        self._names = FeatureOrder()
-        self._model = self._made(0)
+        self._begin()
 
     def _made(self, features: int) -> RegressorModel:
         return RegressorModel(features, RegressionPlan(self.constraints, self.scale), self.engine)
@@ -447,7 +422,7 @@ class ConstrainedRegressor(NamedFeatures, base.Regressor):
     @property
     def weights(self) -> dict[Hashable, float]:
         """The weight of every feature, all scaled."""
-        return dict(zip(self._names.order, self._model.weights[1:].tolist(), strict=False))
+        return dict(zip(self._order, self._model.weights[1:].tolist(), strict=False))
 
     def learn_one(self, x: RiverRow, y: float, w: float = 1.0) -> None:
         """Learn from one row.

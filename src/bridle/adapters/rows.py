@@ -222,9 +222,9 @@ class RowModel(Generic[H, W]):
 
 
 def padded(leaf: Scalar, room: Scalar) -> Scalar:
-    """A leaf in the shape of a wider one, with 0 where it has nothing."""
+    """A leaf in the shape of a wider one, with what that has where it has nothing."""
     if np.shape(leaf) == np.shape(room):
         return leaf
-    wide = np.zeros(np.shape(room))
+    wide = np.array(room)
     wide[tuple(slice(length) for length in np.shape(leaf))] = leaf
     return wide

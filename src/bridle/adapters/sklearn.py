@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from math import nan
 from typing import Any, TypeAlias, cast
 
@@ -21,8 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bridle import records, validate
 from bridle.adapters import missing
-from bridle.adapters.classifier import LinearEstimator, RowTicket, with_limits
-from bridle.adapters.limits import (
+from bridle.adapters.linear import LabelledRow, LinearEstimator, RowTicket, class_weights, listed, with_limits
+from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
+from bridle.adapters.rows import demand_sizes
+from bridle.core import InputError
+from bridle.engines.round import block_length
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -36,16 +41,10 @@ from bridle.adapters.limits import (
     Quantile,
     Recall,
     WeightBudget,
-    named_parameters,
-    with_parameters,
 )
-from bridle.adapters.linear import LabelledRow, class_weights, listed
-from bridle.adapters.regression import RegressionPlan, RegressorModel, TargetRow
-from bridle.adapters.reports import LimitTable
-from bridle.adapters.rows import demand_sizes
-from bridle.adapters.thresholds import Seen
-from bridle.core import InputError
-from bridle.engines.round import block_length
+from bridle.limits.debts import Seen
+from bridle.limits.report import LimitTable
+from bridle.limits.settings import named_parameters, with_parameters
 from bridle.ops import Array
 
 try:
@@ -253,14 +252,10 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
         """
-        check_is_fitted(self, "model_")
-        rows = _checked(self, X, reset=False)
-        of, when = numbers_for("groups", groups, rows.shape[0]), numbers_for("periods", periods, rows.shape[0])
-        return [
-            self.model_.ask(row, None if of is None else float(of[i]), None if when is None else float(when[i]))
-            for start, block in blocks_of(rows)
-            for i, row in enumerate(block, start)
-        ]
+        rows = self._rows(X)
+        of, when = (repeat(None) if each is None else each.tolist() for each in numbers_for(rows.shape[0], groups, periods))
+        each_row = (row for _, block in blocks_of(rows) for row in block)
+        return [self.model_.ask(*asked) for asked in zip(each_row, of, when, strict=False)]
 
     def forget(self, tickets: Sequence[RowTicket | int]) -> None:
         """Stop waiting for the classes of rows that will never be known.
@@ -271,7 +266,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             What `ask` gave for them.
         """
         check_is_fitted(self, "model_")
-        for number in {self.model_.open.number(ticket): None for ticket in tickets}:  # all of them are known before one is forgotten
+        for number in {self.model_.number(ticket): None for ticket in tickets}:  # all of them are known before one is forgotten
             self.model_.forget(number)
 
     def _begin(self, y: Labels, classes: Labels) -> None:
@@ -298,22 +293,22 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
             raise validate.refused(f"y must hold the classes {validate.show(self.classes_.tolist())} alone", strange.pop())
         places = np.searchsorted(self.classes_, y)
         weights = np.array(class_weights(self.class_weight, self.classes_.tolist()))[places] * _weights(sample_weight, count)
-        of, when = numbers_for("groups", groups, count), numbers_for("periods", periods, count)
+        of, when = numbers_for(count, groups, periods)
         demand_sizes(X.data if sparse.issparse(X) else X)
         numbers: list[int] = []
         seen: Seen | None = None
         if tickets is not None:
-            (numbers, seen, of), when = self.model_.open.answered(tickets, count), None
+            (numbers, seen, of), when = self.model_.answered(tickets, count), None
         elif together and count > 1:
             decided = self.model_.decided(self._scores(X), of, when)
             seen = records.stack(decided) if decided else None
         else:
-            self.model_.check(count, of, when)
+            self.model_.check(of, when)
         table = LabelledRow(np.zeros((count, 0)), places.astype(float), weights, of, when, seen)
         for start, rows in blocks_of(X):
             self.model_.learn_table(records.cut(table, start, start + len(rows))._replace(features=rows), self.engine)
         for number in numbers:
-            self.model_.open.close(number)
+            del self.model_.open[number]
 
     @property
     def coef_(self) -> Array:
@@ -328,8 +323,11 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
     @validate.undisturbed
     def decision_function(self, X: ArrayLike) -> Array:
         """The log-odds of the second class, or of each of more than two against the others."""
+        return self._scores(self._rows(X))
+
+    def _rows(self, X: ArrayLike) -> Any:
         check_is_fitted(self, "model_")
-        return self._scores(_checked(self, X, reset=False))
+        return _checked(self, X, reset=False)
 
     def _scores(self, rows: Any) -> Array:
         return np.concatenate([self.model_.scores(block) for _, block in blocks_of(rows)])
@@ -340,7 +338,7 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
 
         Returns probabilities; of more than two classes, divided by their sum.
         """
-        scores = self.decision_function(X)
+        scores = self._scores(self._rows(X))
         return np.asarray(self.model_.probabilities(scores))
 
     @validate.undisturbed
@@ -356,8 +354,8 @@ class ConstrainedClassifier(LinearEstimator, ClassifierMixin, LimitsAsParameters
         periods : array_like of shape (rows,), optional
             A number for each row, where a limit is about periods.
         """
-        scores = self.decision_function(X)
-        alarms = self.model_.alarms(scores, numbers_for("groups", groups, len(scores)), numbers_for("periods", periods, len(scores)))
+        scores = self._scores(self._rows(X))
+        alarms = self.model_.alarms(scores, *numbers_for(len(scores), groups, periods))
         return np.asarray(self.classes_[self.model_.places(scores, alarms)])
 
 
@@ -501,7 +499,12 @@ def blocks_of(X: Any) -> Iterator[tuple[int, Array]]:
         yield start, X[start : start + length].toarray()
 
 
-def numbers_for(name: str, given: ArrayLike | None, count: int) -> Array | None:
+def numbers_for(count: int, groups: ArrayLike | None, periods: ArrayLike | None) -> tuple[Array | None, Array | None]:
+    """The group and the period of each row."""
+    return _numbers("groups", groups, count), _numbers("periods", periods, count)
+
+
+def _numbers(name: str, given: ArrayLike | None, count: int) -> Array | None:
     """A number for each row; truth values are the numbers they stand for, and None is for a row whose number is not known."""
     if given is None:
         return None

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridle import records
-from bridle.adapters.group_levels import most_gap_debt
-from bridle.adapters.levels import FLOOR, most_debt
-from bridle.adapters.limits import (
+from bridle.core import InputError
+from bridle.engines.mirror import Mirror
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -23,9 +23,10 @@ from bridle.adapters.limits import (
     Precision,
     Recall,
 )
-from bridle.adapters.thresholds import thresholds
-from bridle.core import InputError
-from bridle.engines.mirror import Mirror
+from bridle.limits.debts import FLOOR
+from bridle.limits.groups import most_gap_debt
+from bridle.limits.rates import most_debt
+from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 
 ANY = (
@@ -183,8 +184,8 @@ def test_the_recent_rate_is_that_of_the_last_thousand_counted_rows():
 def test_a_row_that_the_limits_cannot_read_is_one_sentence(limits, row, says):
     model = thresholds(limits)
     with pytest.raises(InputError, match=says.replace("(", r"\(")):
-        model.check(**row)
-    model.check(group=nan, period=9.0, last=4.0)
+        model.check([row.get("group")], [row.get("period")], row.get("last"))
+    model.check([nan], [9.0], 4.0)
 
 
 @pytest.mark.parametrize(("limits", "priority"), [([Recall(0.9)], 1), ([Recall(0.9)], -1), ([object()], 0)])
@@ -204,7 +205,7 @@ class ScoredRow(NamedTuple):
 
 def one_row(model, state, row):
     state, seen = model.look(state, row.score, row.group, row.period)
-    return model.count(state, seen, row.sign, row.group)
+    return model.count(state, seen, row.sign)
 
 
 @pytest.mark.compiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bridle.adapters.duals import Duals
+from bridle.limits.prices import Duals
 
 
 def played(streams, slopes=1.0, cost=1.0):

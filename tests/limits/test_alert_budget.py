@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.adapters.limits import AlertBudget, Recall
-from bridle.adapters.thresholds import learn_batch, thresholds
+from bridle.limits import AlertBudget, Recall
+from bridle.limits.thresholds import learn_batch, thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.adapters.group_levels import ALL_ROWS, GAP_NAMES, make_gap_level, most_gap_debt
-from bridle.adapters.limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
-from bridle.adapters.thresholds import thresholds
+from bridle.limits import DemographicParity, EqualizedOdds, EqualOpportunity, Recall
+from bridle.limits.debts import Seen
+from bridle.limits.groups import GAP_NAMES, most_gap_debt
+from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, hostile, play_rates
 
 COUNTED = {"demographic parity": (True, True), "equal opportunity": (True, False), "false positive gap": (False, True)}
@@ -31,7 +32,7 @@ def test_a_share_is_the_mean_target_and_the_debt_on_every_stream(limit, seed, ro
     stream, model = (calibrated if own else hostile)(rows, seed), thresholds([limit])
     played = play_rates(model, stream, np.random.default_rng(seed).integers(0, delay + 1, rows))
     for level, state in zip(model.gaps, played.state.gaps, strict=True):
-        positives, negatives = COUNTED[GAP_NAMES[int(level.kind.kind)]]
+        positives, negatives = COUNTED[GAP_NAMES[level[:3]]]
         counts = ((stream.signs > 0.0) & positives) | ((stream.signs < 0.0) & negatives)
         for i in (0, 1):
             mine = counts & (stream.groups == i)
@@ -47,14 +48,14 @@ def test_a_share_is_the_mean_target_and_the_debt_on_every_stream(limit, seed, ro
 @pytest.mark.parametrize("alarming", [True, False])
 def test_an_adversary_reaches_the_bound_and_nothing_beyond(alarming):
     """In one group every row is an alarm whenever the level lets it be, or none; the other group's rows keep the shares apart."""
-    level = make_gap_level(ALL_ROWS, 0.01)
+    [level] = DemographicParity(0.01).levels((0, 1), False, False)
     state, debts = level.start(), []
     for row in range(700):
         group = float(row % 2)
-        th = level.move_threshold(state, 0.0, group)
+        th = level.offset(state, group)
         up = alarming == (group == 1.0)
         score = (0.0 if np.isinf(th) else th) + (1.0 if up else -1.0)
-        state, _ = level.look(state, score, 1.0 * (score > th), 1.0 * up, group, row)
+        state, _ = level.look(state, Seen(score, 1.0 * (score > th), group), 1.0 * up, row)
         debts.append(np.abs(level.debts(state)).max())
     assert 4.0 / 0.05 < max(debts) <= most_gap_debt(0.05)
 

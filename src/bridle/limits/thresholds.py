@@ -17,7 +17,7 @@ A row is `look`ed at when it is scored and acted upon, and `count`ed when its la
 rows are decided by the level of its start, looked at, then counted (`learn_batch`): its rows are open rows to the guarantees. `RateLimiter`
 does so beside a network, or any model that gives scores: a rate has no gradient, so no optimiser can hold it, but a threshold can.
 
->>> from bridle.adapters.limits import Recall
+>>> from bridle.limits import Recall
 >>> model = thresholds([Recall(at_least=0.9)])
 >>> state, rng = model.start(), np.random.default_rng(0)
 >>> for _ in range(3000):
@@ -40,31 +40,30 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import inf, isfinite, isnan, nan
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from bridle import validate
-from bridle.adapters.alert_budget import BudgetLevel, BudgetState
-from bridle.adapters.group_levels import GapLevel, GapState
-from bridle.adapters.levels import DebtState, RateLevel
-from bridle.adapters.reports import (
-    AFTER_BUDGET,
-    FIRST,
-    LimitReport,
-    LimitTable,
-    Overall,
-    budget_report,
-    gap_report,
-    rate_report,
-)
 from bridle.core import InputError
+from bridle.limits.budgets import BudgetLevel, BudgetState
+from bridle.limits.debts import Seen
+from bridle.limits.groups import GapLevel, GapState
+from bridle.limits.rates import DebtState, RateLevel
+from bridle.limits.report import LimitReport, LimitTable, Overall, Table
 from bridle.ops import Array, Flag, Scalar, absolute, maximum, minimum, where
 
 OWN = 0.0
 """The user's own threshold on the score: a probability of one half."""
+
+FIRST, AFTER_BUDGET = "this one has priority and is tracked", "this one has priority, after the budget of alarms"
+"""What is said of the limit that comes before other rates."""
+
+YIELDS = "another has priority"
+"""What is said of the others."""
 
 
 class RateLimited(Protocol):
@@ -75,47 +74,17 @@ class RateLimited(Protocol):
         ...
 
 
-class Table(NamedTuple):
-    """How many rows there were in each cell of the table of alarms and labels, as far as labels have come."""
-
-    hits: Scalar
-    misses: Scalar
-    false_alarms: Scalar
-    quiet: Scalar
-
-    def add(self, alarm: Scalar, sign: Scalar) -> Table:
-        """With one row more."""
-        positive, off = where(sign > 0.0, 1.0, 0.0), 1.0 - alarm
-        return Table(
-            self.hits + alarm * positive,
-            self.misses + off * positive,
-            self.false_alarms + alarm * (1.0 - positive),
-            self.quiet + off * (1.0 - positive),
-        )
-
-
-class Seen(NamedTuple):
-    """What must be kept of a row until its label comes: its score, whether it was an alarm (1) and whether it would have been one without
-    each limit on a gap, and what it is worth to each limit in advance."""
-
-    score: Scalar
-    alarm: Scalar
-    plain: tuple[Scalar, ...]
-    rates: tuple[Scalar, ...]
-    gaps: tuple[Scalar, ...]
-
-
 class ThresholdsState(NamedTuple):
     """The states of all limits; rows and alarms so far, the row of the last alarm, rows in which limits were in conflict; the table."""
 
     rates: tuple[DebtState, ...]
     budgets: tuple[BudgetState, ...]
     gaps: tuple[GapState, ...]
-    rows: Scalar
-    alarms: Scalar
-    last_alarm: Scalar
-    conflicts: Scalar
-    table: Table
+    rows: Scalar = 0.0
+    alarms: Scalar = 0.0
+    last_alarm: Scalar = 0.0
+    conflicts: Scalar = 0.0
+    table: Table = Table()
 
 
 class Thresholds(NamedTuple):
@@ -130,10 +99,27 @@ class Thresholds(NamedTuple):
     places: tuple[float, ...]
     gaps_first: float
 
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """All levels; each has the same verbs: `start`, `look`, `settle`, `drop`, `together`, `report`."""
+        return (*self.rates, *self.budgets, *self.gaps)
+
     def start(self) -> ThresholdsState:
-        zero = Table(0.0, 0.0, 0.0, 0.0)
-        rates, budgets = tuple(level.start() for level in self.rates), tuple(level.start() for level in self.budgets)
-        return ThresholdsState(rates, budgets, tuple(level.start() for level in self.gaps), 0.0, 0.0, 0.0, 0.0, zero)
+        return ThresholdsState(*self._split([level.start() for level in self.levels]))
+
+    def _split(self, states: Sequence[Any]) -> tuple[tuple[DebtState, ...], tuple[BudgetState, ...], tuple[GapState, ...]]:
+        """The states of the levels, by kind."""
+        first, gaps = len(self.rates), len(self.rates) + len(self.budgets)
+        return tuple(states[:first]), tuple(states[first:gaps]), tuple(states[gaps:])
+
+    def _pairs(self, state: ThresholdsState, *more: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Every level with its state, and with one more of each of these."""
+        return zip(self.levels, (*state.rates, *state.budgets, *state.gaps), *more, strict=True)
+
+    def _after(self, state: ThresholdsState, states: Sequence[Any]) -> ThresholdsState:
+        """With other states of the levels."""
+        rates, budgets, gaps = self._split(states)
+        return state._replace(rates=rates, budgets=budgets, gaps=gaps)
 
     def common(self, state: ThresholdsState, period: Scalar = nan) -> tuple[Scalar, Flag]:
         """The threshold before groups move it, and whether the limits are in conflict."""
@@ -171,16 +157,11 @@ class Thresholds(NamedTuple):
         by_gaps, by_rates = where(safe(offset), offset, moved), where(safe(common), common, moved)
         return where(self.gaps_first > 0.0, where(safe(offset), offset, by_rates), where(safe(common), common, by_gaps))
 
-    def _affordable(self, state: ThresholdsState, flag: Flag, period: Scalar) -> Flag:
+    def affordable(self, state: ThresholdsState, flag: Flag, period: Scalar) -> Flag:
+        """Whether a row that deserves an alarm (`flag`) gets one: where budgets have one left."""
         for budget, each in zip(self.budgets, state.budgets, strict=True):
             flag = flag & budget.affords(each, period)
         return flag
-
-    def alarm(
-        self, state: ThresholdsState, score: Scalar, group: Scalar = nan, period: Scalar = nan, level: ThresholdsState | None = None
-    ) -> Flag:
-        """Whether this row would be an alarm now; in a batch, by the `level` of its start."""
-        return self._affordable(state, score > self.threshold(state if level is None else level, group, period), period)
 
     def look(
         self,
@@ -195,92 +176,67 @@ class Thresholds(NamedTuple):
         `Seen` is to be kept until the label comes.
         """
         common, conflict = self.common(state, period)
-        offsets = self._offsets(state, group)
-        flag = self._affordable(state, score > self._moved(common, offsets), period) if alarm is None else alarm > 0.0
-        # For each limit on a gap: would the row be an alarm without it?
-        others = [sum(map(finite, offsets[:i] + offsets[i + 1 :]), start=0.0) for i in range(len(offsets))]
-        done, plain = where(flag, 1.0, 0.0), tuple(where(score > common + other, 1.0, 0.0) for other in others)
-        row = state.rows
-        rates = [level.look(each, score, done, row) for level, each in zip(self.rates, state.rates, strict=True)]
-        untreated = zip(self.gaps, state.gaps, plain, strict=True)
-        gaps = [level.look(each, score, done, without, group, row) for level, each, without in untreated]
-        budgets = tuple(level.look(each, score, done, period) for level, each in zip(self.budgets, state.budgets, strict=True))
+        offsets, row = self._offsets(state, group), state.rows
+        flag = self.affordable(state, score > self._moved(common, offsets), period) if alarm is None else alarm > 0.0
+        done = where(flag, 1.0, 0.0)
+        seen, plain = Seen(score, done, group, period), [done] * (len(self.rates) + len(self.budgets))
+        for i in range(len(offsets)):  # would the row be an alarm without this limit on a gap?
+            plain.append(where(score > common + sum(map(finite, offsets[:i] + offsets[i + 1 :]), start=0.0), 1.0, 0.0))
+        looked = [level.look(each, seen, without, row) for level, each, without in self._pairs(state, plain)]
         after = ThresholdsState(
-            tuple(each for each, _ in rates),
-            budgets,
-            tuple(each for each, _ in gaps),
+            *self._split([each for each, _ in looked]),
             row + 1.0,
             state.alarms + done,
             where(flag, row + 1.0, state.last_alarm),
             state.conflicts + where(conflict, 1.0, 0.0),
             state.table,
         )
-        return after, Seen(score, done, plain, tuple(due for _, due in rates), tuple(due for _, due in gaps))
+        return after, seen._replace(kept=tuple(kept for _, kept in looked))
 
     def count(  # type: ignore[override]  # a tuple has one too, which nobody asks a record for
-        self, state: ThresholdsState, seen: Seen, sign: Scalar, group: Scalar = nan
+        self, state: ThresholdsState, seen: Seen, sign: Scalar
     ) -> ThresholdsState:
         """After the label of a row came (+1 or -1), which was looked at before."""
-        score, alarm, row = seen.score, seen.alarm, state.rows - 1.0
-        rates = zip(self.rates, state.rates, seen.rates, strict=True)
-        gaps = zip(self.gaps, state.gaps, seen.plain, seen.gaps, strict=True)
-        return state._replace(
-            rates=tuple(level.settle(each, score, alarm, due, sign, row) for level, each, due in rates),
-            gaps=tuple(level.settle(each, score, alarm, plain, due, sign, group, row) for level, each, plain, due in gaps),
-            table=state.table.add(alarm, sign),
-        )
+        row = state.rows - 1.0
+        after = self._after(state, [level.settle(each, seen, kept, sign, row) for level, each, kept in self._pairs(state, seen.kept)])
+        return after._replace(table=state.table.add(seen.alarm, sign))
 
     def together(self, state: ThresholdsState, rows: float) -> ThresholdsState:
         """After this many rows were looked at that were all decided by the same level."""
-        return state._replace(rates=tuple(level.together(each, rows) for level, each in zip(self.rates, state.rates, strict=True)))
+        return self._after(state, [level.together(each, rows) for level, each in self._pairs(state)])
 
-    def drop(self, state: ThresholdsState, seen: Seen, group: Scalar = nan) -> ThresholdsState:
+    def drop(self, state: ThresholdsState, seen: Seen) -> ThresholdsState:
         """After it is known that the label of a row will never come."""
-        rates = zip(self.rates, state.rates, seen.rates, strict=True)
-        gaps = zip(self.gaps, state.gaps, seen.gaps, strict=True)
-        return state._replace(
-            rates=tuple(level.drop(each, due) for level, each, due in rates),
-            gaps=tuple(level.drop(each, due, group) for level, each, due in gaps),
-        )
+        return self._after(state, [level.drop(each, seen, kept) for level, each, kept in self._pairs(state, seen.kept)])
 
     def report(self, state: ThresholdsState) -> tuple[LimitReport, ...]:
         """What became of every limit, in the order in which the user named them."""
-        th = float(self.common(state)[0])
-        others = Overall(float(state.rows), float(state.last_alarm), float(state.conflicts), tuple(map(float, state.table)), th)
-        several = len(self.rates) + len(self.budgets) > 1
-        reports = [
-            *(
-                rate_report(level, each, "" if i else AFTER_BUDGET if self.budgets else FIRST, several, others)
-                for i, (level, each) in enumerate(zip(self.rates, state.rates, strict=True))
-            ),
-            *(budget_report(level, each, others) for level, each in zip(self.budgets, state.budgets, strict=True)),
-            *(gap_report(level, each, others) for level, each in zip(self.gaps, state.gaps, strict=True)),
-        ]
+        rows = float(state.rows)
+        conflict = float(state.conflicts) / rows if rows else 0.0
+        overall = Overall(rows, float(state.last_alarm), conflict, state.table.rates(), float(self.common(state)[0]), YIELDS)
+        first = overall._replace(priority=AFTER_BUDGET if self.budgets else FIRST)
+        reports = [level.report(each, overall if i else first) for i, (level, each) in enumerate(self._pairs(state))]
         return tuple(reports[i] for i in np.argsort(self.places, kind="stable"))
 
-    def check(self, group: float | None = None, period: float | None = None, last: float | None = None) -> None:
-        """Refuse, in one sentence, a row whose group or period the limits cannot read; `last` is the latest period so far."""
-        for level in self.gaps:
+    def check(self, groups: Sequence[float | None], periods: Sequence[float | None], last: float | None = None) -> None:
+        """Refuse, in one sentence, rows whose groups or periods the limits cannot read; `last` is the latest period before them."""
+        for level, group in product(self.gaps, groups):
             if group is None:
                 raise InputError("groups must be given with a limit on a gap between groups: a number for each row, nan for none")
             if level.values is not None and not isnan(group) and group not in level.values:
                 known = ", ".join(f"{value:g}" for value in level.values)
                 raise validate.refused(f"group must be one of {known}, or nan for none", group)
         if any(budget.per is None for budget in self.budgets):
-            if period is None or not isfinite(period):
-                raise validate.refused("period must be given with AlertBudget(per='period'): a number for each row", period)
-            if last is not None and period < last:
-                raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
+            for period in periods:
+                if period is None or not isfinite(period):
+                    raise validate.refused("period must be given with AlertBudget(per='period'): a number for each row", period)
+                if last is not None and period < last:
+                    raise InputError(f"period must not go backward: {validate.show(period)} came after {validate.show(last)}")
+                last = period
 
-    def check_rows(self, count: int, groups: Array | None, periods: Array | None, last: float | None) -> None:
-        """Refuse so many rows where `check` refuses one."""
-        of: list[float | None] = [None] if groups is None else np.unique(groups).tolist()
-        when: list[float | None] = [None] * min(count, 1) if periods is None else periods.tolist()
-        for group in of:
-            self.check(group, when[0] if when else None, last)
-        for period in when:
-            self.check(of[0], period, last)
-            last = period
+    def check_rows(self, groups: Array | None, periods: Array | None, last: float | None) -> None:
+        """Refuse a table where `check` refuses one of its rows."""
+        self.check([None] if groups is None else np.unique(groups).tolist(), [None] if periods is None else periods.tolist(), last)
 
 
 def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequence[object] = (0, 1)) -> Thresholds:
@@ -292,27 +248,17 @@ def thresholds(limits: Sequence[RateLimited], priority: int = 0, classes: Sequen
         if not hasattr(limit, "levels"):
             raise validate.refused("limits must hold limits on rates such as Recall(at_least=0.9)", limit)
     order = sorted(range(len(given)), key=lambda i: (i != priority, i))
-    probe = {i: given[i].levels(classes, False, False) for i in order}
-    rivals = [i for i in order for level in probe[i] if not isinstance(level, GapLevel)]  # a limit of the user's own may have several
-    gap_first = any(isinstance(level, GapLevel) for i in order[:1] for level in probe[i][:1])
-    overruled = gap_first or any(isinstance(level, BudgetLevel) for levels in probe.values() for level in levels)
-
-    def levels(i: int) -> Sequence[RateLevel | BudgetLevel | GapLevel]:
-        alone = rivals.count(i) == 1 and i == rivals[0]
-        return given[i].levels(classes, len(rivals) > 1, overruled or not alone) if i in rivals else probe[i]
-
-    each = [(float(i), level) for i in order for level in levels(i)]
-    rates = [(place, level) for place, level in each if isinstance(level, RateLevel)]
-    budgets = [(place, level) for place, level in each if isinstance(level, BudgetLevel)]
-    gaps = [(place, level) for place, level in each if isinstance(level, GapLevel)]
-    places = tuple(place for part in (rates, budgets, gaps) for place, _ in part)
-    return Thresholds(
-        tuple(level for _, level in rates),
-        tuple(level for _, level in budgets),
-        tuple(level for _, level in gaps),
-        places,
-        float(gap_first),
-    )
+    probe = [(i, level) for i in order for level in given[i].levels(classes, False, False)]  # a limit of the user's own may have several
+    rivals = [i for i, level in probe if not isinstance(level, GapLevel)]
+    gap_first = bool(probe) and isinstance(probe[0][1], GapLevel)
+    overruled = gap_first or any(isinstance(level, BudgetLevel) for _, level in probe)
+    placed: list[tuple[float, Any]] = []
+    for i in order:
+        yields = overruled or rivals.count(i) != 1 or i != rivals[0]
+        placed += [(float(i), level) for level in given[i].levels(classes, len(rivals) > 1, yields)]
+    kinds: list[list[Any]] = [[pair for pair in placed if isinstance(pair[1], kind)] for kind in (RateLevel, BudgetLevel, GapLevel)]
+    rates, budgets, gaps = (tuple(level for _, level in kind) for kind in kinds)
+    return Thresholds(rates, budgets, gaps, tuple(place for kind in kinds for place, _ in kind), float(gap_first))
 
 
 def safe(threshold: Scalar) -> Flag:
@@ -336,7 +282,8 @@ def decide_batch(
     """The state after rows that are all decided by the level of its start, how each was seen, and which of them are alarms."""
     start, kept, alarms = state, [], []
     for score, group, period in zip(scores.tolist(), groups.tolist(), periods.tolist(), strict=True):
-        alarms.append(where(model.alarm(state, score, group, period, start), 1.0, 0.0))
+        alarm = model.affordable(state, score > model.threshold(start, group, period), period)
+        alarms.append(where(alarm, 1.0, 0.0))
         state, seen = model.look(state, score, group, period, alarms[-1])  # each alarm leaves less of a budget
         kept.append(seen)
     return model.together(state, float(len(kept))), kept, np.array(alarms)
@@ -348,8 +295,8 @@ def learn_batch(
     """The state after rows that came together with their labels, and which of them were alarms by the level of the batch's start."""
     of, when = columns(len(scores), groups, periods)
     state, kept, alarms = decide_batch(model, state, scores, of, when)
-    for seen, sign, group in zip(kept, signs.tolist(), of.tolist(), strict=True):
-        state = model.count(state, seen, sign, group)
+    for seen, sign in zip(kept, signs.tolist(), strict=True):
+        state = model.count(state, seen, sign)
     return state, alarms
 
 
@@ -374,7 +321,7 @@ class RateLimiter:
     Examples
     --------
     >>> import numpy as np
-    >>> from bridle.adapters.limits import AlertRate
+    >>> from bridle.limits import AlertRate
     >>> limiter = RateLimiter([AlertRate(at_most=0.5)])
     >>> limiter.alarms(np.array([3.0, -3.0]))
     array([1., 0.])
@@ -434,7 +381,7 @@ class RateLimiter:
             if column is not None and len(column) != rows:
                 raise InputError(f"{name} must be a number for each of the {rows} rows, not {len(column)}")
         of, when = read
-        self._model.check_rows(rows, of, when, self._period)
+        self._model.check_rows(of, when, self._period)
         return read
 
     @property

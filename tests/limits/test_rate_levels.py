@@ -9,24 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.adapters.levels import (
+from bridle.core import InputError
+from bridle.limits import AlertRate, DemographicParity, EqualOpportunity, FalsePositiveRate, Precision, Recall
+from bridle.limits.debts import FLOOR, TOP, Seen, swing
+from bridle.limits.rates import (
     ALERTS,
     FALSE_POSITIVES,
     FIRST_RECALL,
-    FLOOR,
     PRECISION,
     RECALL,
-    TOP,
     Buffer,
     least_debt,
     make_rate_level,
     most_debt,
-    swing,
 )
-from bridle.adapters.limits import AlertRate, DemographicParity, EqualOpportunity, FalsePositiveRate, Precision, Recall
-from bridle.adapters.reports import LimitTable
-from bridle.adapters.thresholds import RateLimiter, learn_batch, thresholds
-from bridle.core import InputError
+from bridle.limits.report import LimitTable
+from bridle.limits.thresholds import RateLimiter, learn_batch, thresholds
 from helpers.extent import examples
 from helpers.rate_streams import OwnRate, Scored, calibrated, easy, hostile, play_rates, quiet_positives
 
@@ -112,8 +110,8 @@ def attack(level, labels, wanted):
         th = level.threshold(state)
         score = (0.0 if np.isinf(th) else th) + (1.0 if alarm else -1.0)
         done = 1.0 * (score > th)
-        state, due = level.look(state, score, done, row)
-        state = level.settle(state, score, done, due, label, row)
+        state, due = level.look(state, Seen(score, done), done, row)
+        state = level.settle(state, Seen(score, done), due, label, row)
         debts.append(level.debt(state))
     return debts, state
 
@@ -294,15 +292,15 @@ def test_open_rows_add_what_the_bound_says():
     for row in range(2 + 89):  # to a debt of 79.9, as above
         score = level.threshold(state) + (1.0 if row < 2 else -1.0)
         alarm = 1.0 * (score > level.threshold(state))
-        state, due = level.look(state, score, alarm, row)
-        state = level.settle(state, score, alarm, due, 1.0, row)
+        state, due = level.look(state, Seen(score, alarm), alarm, row)
+        state = level.settle(state, Seen(score, alarm), due, 1.0, row)
     opened = []
     for row in range(waiting + 1):
         alarm = 1.0 * (level.threshold(state) < -60.0)  # the model is sure that it does not count, so that nothing is due
-        state, due = level.look(state, -60.0, alarm, row)
+        state, due = level.look(state, Seen(-60.0, alarm), alarm, row)
         opened.append((alarm, due))
     for alarm, due in opened:
-        state = level.settle(state, -60.0, alarm, due, 1.0, 0.0)
+        state = level.settle(state, Seen(-60.0, alarm), due, 1.0, 0.0)
     assert state.waiting.most == waiting
     assert most_debt(0.1, 0.05, waiting) - 0.1 * waiting - 0.2 < level.debt(state) <= most_debt(0.1, 0.05, waiting)
 
@@ -350,11 +348,11 @@ def test_at_no_delay_what_is_due_changes_no_bit(base):
     for row, (score, sign) in enumerate(zip(stream.scores.tolist(), stream.signs.tolist(), strict=True)):
         assert level.threshold(state) == level.threshold(plain)
         alarm = 1.0 * (score > level.threshold(state))
-        state, due = level.look(state, score, alarm, row)
-        state = level.settle(state, score, alarm, due, sign, row)
+        state, due = level.look(state, Seen(score, alarm), alarm, row)
+        state = level.settle(state, Seen(score, alarm), due, sign, row)
         before = plain.waiting
-        plain, due = level.look(plain, score, alarm, row)
-        plain = level.settle(plain._replace(waiting=before), score, alarm, 0.0, sign, row)._replace(waiting=before)
+        plain, due = level.look(plain, Seen(score, alarm), alarm, row)
+        plain = level.settle(plain._replace(waiting=before), Seen(score, alarm), 0.0, sign, row)._replace(waiting=before)
 
 
 def test_a_label_that_never_comes_can_be_dropped():
@@ -376,7 +374,7 @@ def test_late_labels_counted_in_advance_do_not_swing():
         state, seen = model.look(state, float(stream.scores[t]))
         alarms.append(seen.alarm > 0.0)
         state = state._replace(rates=(state.rates[0]._replace(waiting=state.rates[0].waiting._replace(due=0.0)),))
-        open_rows.append(seen._replace(rates=(0.0,)))
+        open_rows.append(seen._replace(kept=(0.0,)))
         if t >= delay:
             state = model.count(state, open_rows[t - delay], float(stream.signs[t - delay]))
             state = state._replace(rates=(state.rates[0]._replace(waiting=state.rates[0].waiting._replace(due=0.0)),))
@@ -420,7 +418,7 @@ def test_where_all_labels_are_of_one_class_the_other_limit_has_no_debt():
 )
 @settings(deadline=None)
 def test_the_buffer_is_the_quantile_of_the_last_counted_scores(scores, room, share, sd):
-    base, held = Buffer(room), []
+    base, held = Buffer(np.zeros(room)), []
     state = base.start()
     for score, counts in scores:
         state = base.settle(state, score, 1.0 * counts, share, sd)
@@ -428,9 +426,9 @@ def test_the_buffer_is_the_quantile_of_the_last_counted_scores(scores, room, sha
         if held:
             allowed = int(np.floor(share * len(held) + 1e-9))
             rank = max(1, allowed) if sd > 0.0 else len(held) - allowed
-            assert base.place(state) == sorted(held)[rank - 1]
+            assert state.at == sorted(held)[rank - 1]
         else:
-            assert base.place(state) == 0.0
+            assert state.at == 0.0
 
 
 def test_the_rate_comes_out_as_asked_with_the_other_side_near_the_best():
@@ -460,6 +458,6 @@ def test_precision_counts_its_own_alarms():
     level = make_rate_level(PRECISION, 0.4)
     state = level.start()
     for alarm, sign in ((1.0, 1.0), (0.0, -1.0), (1.0, -1.0), (0.0, 1.0)):
-        state, due = level.look(state, 1.0, alarm, 0.0)
-        state = level.settle(state, 1.0, alarm, due, sign, 0.0)
+        state, due = level.look(state, Seen(1.0, alarm), alarm, 0.0)
+        state = level.settle(state, Seen(1.0, alarm), due, sign, 0.0)
     assert (state.level.counted, state.level.violated, level.debt(state)) == (2.0, 1.0, pytest.approx(0.2))

@@ -7,10 +7,11 @@ from copy import deepcopy
 
 import pytest
 
-from bridle.adapters.alert_budget import BudgetLevel
-from bridle.adapters.group_levels import GapLevel
-from bridle.adapters.levels import RateLevel
-from bridle.adapters.limits import (
+from bridle import limits
+from bridle.adapters import levels as old_levels
+from bridle.adapters import limits as old_limits
+from bridle.core import InputError
+from bridle.limits import (
     AlertBudget,
     AlertRate,
     DemographicParity,
@@ -24,10 +25,12 @@ from bridle.adapters.limits import (
     Quantile,
     Recall,
     WeightBudget,
-    named_parameters,
-    with_parameters,
+    rates,
 )
-from bridle.core import InputError
+from bridle.limits.budgets import BudgetLevel
+from bridle.limits.groups import GapLevel
+from bridle.limits.rates import RateLevel
+from bridle.limits.settings import named_parameters, with_parameters
 
 ALL = (
     Recall(0.9, label="fraud", eta=0.03, base="buffer"), FalsePositiveRate(0.01), AlertRate(0.02), AlertBudget(50, 1000), AlertBudget(3),
@@ -136,3 +139,9 @@ def test_a_limit_is_printed_as_its_user_wrote_it(limit, text):
 def test_a_regressors_limits_are_parameters_too():
     limits = [Quantile(0.9), ErrorRate(2.0)]
     assert with_parameters(limits, {"0__level": 0.8, "1__beyond": 3.0}) == [Quantile(0.8), ErrorRate(3.0)]
+
+
+def test_limits_are_also_where_they_were():
+    """Before they had a room of their own."""
+    for place, home in ((old_limits, limits), (old_levels, rates)):
+        assert all(getattr(place, name) is getattr(home, name) for name in place.__all__)

@@ -33,17 +33,20 @@ distance beyond is a second loss, (|error| - beyond)^+ in deviations of the targ
 >>> for residual in np.random.default_rng(0).standard_normal(2000).tolist():
 ...     above += residual > limit.offset(state)
 ...     state = limit.learn(state, residual)
->>> round(above / 2000, 2), bool(abs(above - 0.1 * 2000 - state.debt) < 1e-9)
+>>> round(above / 2000, 2), bool(abs(above - 0.1 * 2000 - state.owed.debt) < 1e-9)
 (0.1, True)
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bridle import ops
-from bridle.adapters.levels import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.limits.debts import ETA, FLOOR, TOLERANCE, TOP, Recent, make_recent, swing
+from bridle.limits.report import LimitReport, short
+from bridle.limits.settings import BelowOne, Positive, Settings
 from bridle.ops import Scalar, maximum, minimum
 
 LINEAR = 2.0
@@ -53,48 +56,52 @@ DEAREST = 2.0
 """The highest level of the price of an error rate."""
 
 
-class RowCount(NamedTuple):
-    """How many rows there were and how many of them violated a limit, recent counts, and the last row at which it did not hold."""
+class Owed(NamedTuple):
+    """A debt over all rows: D, and what its floor has forgiven; how many rows there were and how many of them violated the limit, recent
+    counts, and the last row at which it did not hold."""
 
-    rows: Scalar
-    violated: Scalar
-    recent: Recent
-    broken: Scalar
+    debt: Scalar = 0.0
+    forgiven: Scalar = 0.0
+    rows: Scalar = 0.0
+    violated: Scalar = 0.0
+    recent: Recent = make_recent(1)
+    broken: Scalar = 0.0
 
-    def add(self, violated: Scalar, share: float) -> RowCount:
+    def add(self, violated: Scalar, share: float, floor: float) -> Owed:
         """With one row more; the limit allows this share."""
-        rows, total = self.rows + 1.0, self.violated + violated
+        rows, total, debt = self.rows + 1.0, self.violated + violated, self.debt + violated - share
+        floored = maximum(debt, floor)
         broken = ops.where(total > (1.0 + TOLERANCE) * share * rows, rows, self.broken)
-        return RowCount(rows, total, self.recent.mark(rows, ops.columns(total), rows > 0.0), broken)
+        return Owed(floored, self.forgiven + (floored - debt), rows, total, self.recent.mark(rows, ops.columns(total), rows > 0.0), broken)
 
-    def shares(self) -> tuple[float, float] | tuple[None, None]:
-        """The share of all rows that violated it, and of the last 1,000."""
-        if not self.rows:
-            return None, None
-        length, marks = self.recent.since(float(self.rows))
-        return float(self.violated / self.rows), float((self.violated - marks[0]) / length)
-
-    @property
-    def since(self) -> int | None:
-        """The row from which on the limit holds, if it does."""
-        return int(self.broken) + 1 if self.broken < self.rows else None
-
-
-def no_rows() -> RowCount:
-    """Nothing counted yet."""
-    return RowCount(0.0, 0.0, make_recent(1), 0.0)
+    def report(self, name: str, asked: float, words: str, **more: Any) -> LimitReport:
+        """What became of a limit on the share of the rows that violate it; `words` are told of that share."""
+        rows, seen = float(self.rows), {"debt": float(self.debt), "forgiven": float(self.forgiven)}
+        if not rows:
+            return LimitReport(name, "at most", asked, words="no row yet", seen=seen, **more)
+        measured = float(self.violated / rows)
+        return LimitReport(
+            name,
+            "at most",
+            asked,
+            measured,
+            self.recent.mean(rows, self.violated),
+            since=int(self.broken) + 1 if self.broken < rows else None,
+            counted=int(rows),
+            words=words.format(short(measured)),
+            seen=seen,
+            **more,
+        )
 
 
 class OffsetState(NamedTuple):
-    """The debt, and what was forgiven; the base, the spread, the widest residual and the first not 0; the rows above."""
+    """What is owed; the base, the spread, the widest residual and the first not 0."""
 
-    debt: Scalar
-    forgiven: Scalar
-    base: Scalar
-    spread: Scalar
-    widest: Scalar
-    first: Scalar
-    tally: RowCount
+    owed: Owed = Owed()
+    base: Scalar = 0.0
+    spread: Scalar = 0.0
+    widest: Scalar = 0.0
+    first: Scalar = 0.0
 
 
 class Offset(NamedTuple):
@@ -108,31 +115,36 @@ class Offset(NamedTuple):
         return 1.0 - self.level
 
     def start(self) -> OffsetState:
-        return OffsetState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, no_rows())
+        return OffsetState()
 
     def offset(self, state: OffsetState) -> Scalar:
         """What is added to the model's prediction."""
-        x = ETA * state.debt
+        x = ETA * state.owed.debt
         far = ops.pos(x - LINEAR) - ops.pos(-x - LINEAR)
         return state.base + state.spread * swing(x) + state.widest * far
 
     def learn(self, state: OffsetState, residual: Scalar, over: Scalar | None = None) -> OffsetState:
         """The state once the target is known; `over` is 1 where it lies above what was given out, for a residual that means nothing."""
         over = ops.where(residual > self.offset(state), 1.0, 0.0) if over is None else over
-        rows, size = state.tally.rows + 1.0, ops.absolute(residual - state.base)
+        rows, size = state.owed.rows + 1.0, ops.absolute(residual - state.base)
         spread: Scalar = state.spread + maximum(1.0 / rows, 0.01) * (size - state.spread)
         step = spread * maximum(0.03, 3.0 / ops.sqrt(1.0 + rows))
-        debt = state.debt + over - self.allowed
-        floored = maximum(debt, -(TOP / ETA + 1.0))
         return OffsetState(
-            floored,
-            state.forgiven + (floored - debt),
+            state.owed.add(over, self.allowed, -(TOP / ETA + 1.0)),
             state.base + step * (ops.where(residual > state.base, 1.0, 0.0) - self.allowed),
             spread,
             maximum(state.widest, size),
             ops.where(state.first > 0.0, state.first, size),
-            state.tally.add(over, self.allowed),
         )
+
+    def report(self, state: OffsetState) -> LimitReport:
+        """What became of it."""
+        share, rows, proved = self.allowed, float(state.owed.rows), None
+        if rows:
+            proved = (0.0, min(1.0, share + largest_debt(ETA, float(state.first), float(state.widest)) / rows))
+        words = f"the offset is {short(float(self.offset(state)))}, and {{}} of the targets lay above"
+        why = "" if rows else "no row was counted yet"
+        return state.owed.report(f"share above the quantile {self.level:g}", round(share, 12), words, proved=proved, why=why)
 
 
 def largest_debt(eta: float, first: float, widest: float) -> float:
@@ -144,30 +156,72 @@ def largest_debt(eta: float, first: float, widest: float) -> float:
     return TOP / eta + 1.0 + (1.0 + log2(widest / first) if first > 0.0 else 0.0)
 
 
-class ErrorState(NamedTuple):
-    """The debt, and what its floor has forgiven; the rows that were beyond."""
-
-    debt: Scalar
-    forgiven: Scalar
-    tally: RowCount
-
-
 class ErrorPrice(NamedTuple):
     """At most a share `at_most` of the rows has an error above `beyond`: a debt sets the price of being beyond."""
 
     beyond: float
     at_most: float
 
-    def start(self) -> ErrorState:
-        return ErrorState(0.0, 0.0, no_rows())
+    def start(self) -> Owed:
+        return Owed()
 
-    def price(self, state: ErrorState) -> Scalar:
+    def price(self, owed: Owed) -> Scalar:
         """What the distance beyond weighs, where a deviation of the targets weighs 1."""
-        return swing(minimum(ops.pos(ETA * state.debt), DEAREST))
+        return swing(minimum(ops.pos(ETA * owed.debt), DEAREST))
 
-    def learn(self, state: ErrorState, error: Scalar) -> ErrorState:
-        """The state once the error is known."""
-        wrong = ops.where(ops.absolute(error) > self.beyond, 1.0, 0.0)
-        debt = state.debt + wrong - self.at_most
-        floored = maximum(debt, FLOOR)
-        return ErrorState(floored, state.forgiven + (floored - debt), state.tally.add(wrong, self.at_most))
+    def learn(self, owed: Owed, error: Scalar) -> Owed:
+        """What is owed once the error is known."""
+        return owed.add(ops.where(ops.absolute(error) > self.beyond, 1.0, 0.0), self.at_most, FLOOR)
+
+    def report(self, owed: Owed) -> LimitReport:
+        """What became of it."""
+        return owed.report(
+            f"share of errors above {self.beyond:g}",
+            self.at_most,
+            f"{{}} of the predictions were off by more than {short(self.beyond)}",
+            why="no prediction is right whatever comes",
+            price=float(self.price(owed)),
+            price_of="the weight of the distance beyond, in the cost of a row",
+        )
+
+
+# --- in the user's words ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Quantile(Settings):
+    """A limit: at most a share ``1 - level`` of the targets lies above the prediction, on every stream.
+
+    Parameters
+    ----------
+    level : float, default 0.9
+        The level, above 0 and below 1.
+
+    Examples
+    --------
+    >>> Quantile(0.9).level
+    0.9
+    """
+
+    level: BelowOne = 0.9
+
+
+@dataclass(frozen=True, repr=False)
+class ErrorRate(Settings):
+    """A limit: at most a share of the rows has a prediction that is off by more than a size.
+
+    Parameters
+    ----------
+    beyond : float
+        The size, above 0, in the unit of the targets.
+    at_most : float, default 0.1
+        The share, above 0 and below 1.
+
+    Examples
+    --------
+    >>> ErrorRate(beyond=2.0, at_most=0.05).at_most
+    0.05
+    """
+
+    beyond: Positive
+    at_most: BelowOne = 0.1

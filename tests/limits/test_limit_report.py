@@ -8,9 +8,9 @@ from math import inf, log
 import numpy as np
 import pytest
 
-from bridle.adapters.limits import AlertBudget, AlertRate, EqualizedOdds, FalsePositiveRate, Precision, Recall
-from bridle.adapters.reports import LimitReport, LimitTable
-from bridle.adapters.thresholds import thresholds
+from bridle.limits import AlertBudget, AlertRate, EqualizedOdds, FalsePositiveRate, Precision, Recall
+from bridle.limits.report import LimitReport, LimitTable
+from bridle.limits.thresholds import thresholds
 from helpers.rate_streams import calibrated, play_rates
 
 

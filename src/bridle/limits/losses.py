@@ -10,14 +10,18 @@ user's words (`limits`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from bridle import ops, validate
-from bridle.adapters.levels import TOLERANCE, Recent, make_recent
 from bridle.core import Function, InputError
 from bridle.functions import AffineFunction, AffineRows, Excess, LogisticLoss, RoundQuadratic
+from bridle.limits.debts import TOLERANCE, Recent, make_recent
+from bridle.limits.report import LimitReport, Table, rates_in_words, short
+from bridle.limits.settings import Positive, Settings, sign_of, whole_from
 from bridle.ops import Array, Scalar
 
 M = TypeVar("M")
@@ -156,3 +160,138 @@ def counted(each: tuple[Limit[Any], ...], sign: Scalar) -> Array:
         speaks = getattr(limit, "speaks", None)
         parts.extend([1.0 + 0.0 * sign if speaks is None else speaks(sign)] * count([limit]))
     return ops.columns(*parts)
+
+
+class LossProof(NamedTuple):
+    """What is known of the constraints beside their tally: the most that their values add up to, what they weigh; or why neither is."""
+
+    most: Array | None = None
+    price: Array | None = None
+    why: str = ""
+
+
+def loss_name(limit: object) -> str:
+    """What a limit is called."""
+    return str(getattr(limit, "name", type(limit).__name__))
+
+
+def loss_reports(limits: Sequence[object], tally: LossTally, proof: LossProof, table: Table | None = None) -> list[LimitReport]:
+    """What became of the limits; `table` is what was predicted meanwhile, where it is known."""
+    firsts = accumulate((count([limit]) for limit in limits), initial=0)
+    return [_report(limit, range(first, first + count([limit])), tally, proof, table) for limit, first in zip(limits, firsts, strict=False)]
+
+
+def _report(limit: object, places: range, tally: LossTally, proof: LossProof, table: Table | None) -> LimitReport:
+    """What became of one limit, whose constraints are those at these places."""
+    asked, n = getattr(limit, "at_most", 0.0), int(tally.counted[places[0]])
+    price = None if proof.price is None else float(max(proof.price[i] for i in places))
+    report = LimitReport(loss_name(limit), "at most", asked, price=price, price_of="cost of a row for one unit of the limit", counted=n)
+    if not n:
+        words = "no row that it speaks of has come"
+        return replace(report, why=words, words=words)
+    worst = max(places, key=lambda i: float(tally.total[i]))
+    measured = asked + float(tally.total[worst]) / n
+    proved = None
+    if proof.most is not None:
+        proved = (float(-np.inf) if measured < 0.0 else 0.0, asked + max(float(proof.most[i]) for i in places) / n)
+    words = f"{short(float(max(tally.above[i] for i in places)) / n)} of the rows that it counts were above it"
+    seen = {} if table is None else table.rates()
+    if seen:
+        words += f"; seen: {rates_in_words(seen)}"
+    holds = all(tally.total[i] <= TOLERANCE * asked * n for i in places)
+    return replace(
+        report,
+        measured=measured,
+        recent=asked + tally.recent[worst].mean(float(n), tally.total[worst]),
+        proved=proved,
+        why="" if proved else proof.why,
+        since=max(int(tally.broken[i]) for i in places) + 1 if holds else None,
+        words=words,
+        seen=seen,
+    )
+
+
+# --- in the user's words ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class MissLoss(Settings):
+    """A limit: at most this log-loss on every row of a class, so that it is not missed.
+
+    Parameters
+    ----------
+    label : object, default 1
+        The class.
+    at_most : float, default 0.1
+        The log-loss, above 0, in nats: 0.1 asks for a probability of e^-0.1 = 0.90. No finite weights could meet 0.
+
+    Examples
+    --------
+    >>> MissLoss(label="fraud", at_most=0.2).bind(["fine", "fraud"]).sign
+    1.0
+    """
+
+    label: object = 1
+    at_most: Positive = 0.1
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return f"mean loss of {self.label!r}"
+
+    def bind(self, classes: Sequence[object]) -> LossOfClass:
+        """The limit for an estimator with these two classes."""
+        return LossOfClass(sign_of(self, classes), self.at_most)
+
+
+@dataclass(frozen=True, repr=False)
+class GroupGap(Settings):
+    """A limit: at most this difference between two groups' mean scores.
+
+    Parameters
+    ----------
+    at_most : float, default 0.1
+        The difference, above 0, in log-odds.
+    lookback : int, default 1000
+        Over about how many of the last rows of each group, 1 or above.
+
+    Examples
+    --------
+    >>> limit = GroupGap(at_most=0.5).bind([0, 1])
+    >>> memory, _ = limit.reveal(limit.start(2), np.array([1.0, 3.0]), 1.0, 0)
+    >>> memory, gap = limit.reveal(memory, np.array([1.0, 5.0]), 1.0, 1)
+    >>> gap.value(np.array([9.0, 1.0]))
+    array([ 1.5, -2.5])
+    """
+
+    at_most: Positive = 0.1
+    lookback: Annotated[float, whole_from(1)] = 1000
+    name: ClassVar = "gap of mean scores"
+    constraints: ClassVar = 2
+
+    def bind(self, classes: Sequence[object]) -> ScoreGap:
+        """The limit for an estimator with these two classes."""
+        return ScoreGap(self.at_most, self.lookback)
+
+
+@dataclass(frozen=True, repr=False)
+class WeightBudget(Settings):
+    """A limit: at most this much of half the squared length of the weights, the intercept among them.
+
+    Parameters
+    ----------
+    at_most : float, default 1.0
+        The amount, above 0, in squared weights.
+
+    Examples
+    --------
+    >>> WeightBudget(2.0).bind([0, 1]).reveal((), np.ones(2), 1.0, None)[1].value(np.array([2.0, 2.0]))
+    2.0
+    """
+
+    at_most: Positive = 1.0
+    name: ClassVar = "weights"
+
+    def bind(self, classes: Sequence[object]) -> SquaredWeights:
+        """The limit for an estimator with these two classes."""
+        return SquaredWeights(self.at_most)
