@@ -72,7 +72,7 @@ def _digest(head: bytes, seal: str) -> bytes:
 @cache
 def library(engine: str) -> str:
     """The versions on which the bits of a round depend."""
-    names = ["numpy", "scipy", *(["llvmlite"] if engine == "compiled" else [])]
+    names = ["numpy", "scipy", *(["llvmlite"] if engine != "python" else [])]
     own = getattr(sys.modules["bridle"], "__version__", "?")  # the whole package imports this file, not the other way round
     return ", ".join([f"engine {engine}", f"bridle {own}", *(f"{name} {_version(name)}" for name in names)])
 

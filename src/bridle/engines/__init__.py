@@ -25,6 +25,7 @@ __all__ = [
     "Engine",
     "PlaysManyRuns",
     "check_name",
+    "compiles",
     "explain",
     "fastest",
     "load",
@@ -202,14 +203,19 @@ def fastest(rounds: int, policy: object, adversary: object) -> str:
     >>> fastest(100, bridle.policy("ogd", bridle.Ball(2), lipschitz=1.0).record, None)
     'python'
     """
-    if rounds < WORTH_COMPILING or not all(map(importlib.util.find_spec, ("llvmlite", "jax"))):
-        return "python"
-    parts = policy, getattr(adversary, "player", adversary)
+    worth = rounds >= WORTH_COMPILING and compiles(policy, getattr(adversary, "player", adversary))
+    return "compiled" if worth else "python"
+
+
+def compiles(*parts: object) -> bool:
+    """Whether these are bridle's own records, of numbers alone, and what compiles them is installed."""
+    if not all(map(importlib.util.find_spec, ("llvmlite", "jax"))):
+        return False
     try:
         check_compiled(*parts)
     except CannotCompile:
-        return "python"
-    return "compiled" if made_of_own_records(*parts) else "python"
+        return False
+    return made_of_own_records(*parts)
 
 
 def load(name: str) -> Engine:

@@ -39,7 +39,7 @@ from bridle.core import (
     outside,
 )
 from bridle.domains.closed_form import BallSet
-from bridle.engines import check_name
+from bridle.engines import AUTO, check_name
 from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 """What is read of a session."""
 
-ENGINES_OF_SESSIONS = ("python", "compiled")
+ENGINES_OF_SESSIONS = ("auto", "python", "compiled")
 """What can play a session's rounds, one at a time."""
 
 
@@ -706,10 +706,10 @@ class Session(SessionVerbs):
         The most rounds that may wait for feedback, 1 or above.
     timeout : int, optional
         After how many further rounds a waiting round is dropped and charged. Default: never.
-    engine : {"python", "compiled"}, default "python"
+    engine : {"auto", "python", "compiled"}, default "auto"
         "compiled" compiles the round from the policy's own source: several times faster, with the same decisions up to rounding. The first
-        round
-        then takes seconds where nothing was compiled before.
+        round then takes a second or two where nothing was compiled before. "auto" is "python" for 255 rounds and "compiled" from then on,
+        for bridle's own policies and where the extra ``compiled`` is installed.
     largest : float, optional
         A record with a larger number than this is refused. Default: 1e70.
     most_constraints : int, optional
@@ -741,7 +741,7 @@ class Session(SessionVerbs):
         late: str | None = None,
         pending: int = 1000,
         timeout: int | None = None,
-        engine: str = "python",
+        engine: str = "auto",
         largest: float | None = None,
         most_constraints: int | None = None,
         names: Sequence[str] | None = None,
@@ -983,7 +983,7 @@ class Session(SessionVerbs):
         if k is not None and wanted != k:
             raise validate.refused(f"constraints must be {k}, as the policy was made for", constraints)
         compiles = isinstance(stepper, CompiledStepper) and stepper.compiled is None
-        if compiles and wanted is None:
+        if compiles and wanted is None and plan.engine != AUTO:
             raise InputError("constraints must be given: how many a round has is not known before the first, and the round is compiled")
         ledger = self.read(lambda _, state: state.ledger())
         if ledger is not None:
@@ -1016,7 +1016,7 @@ class Session(SessionVerbs):
             The policy, where the one that was saved is not registered.
         history : callable, optional
             Is called after every round, as for `Session`.
-        engine : {"python", "compiled"}, optional
+        engine : {"auto", "python", "compiled"}, optional
             What plays the rounds from now on. Default: what it was saved with.
         """
         session = cls.restored(savefile.read(path), policy, engine)

@@ -7,11 +7,15 @@ code, which writes the policy's state, the totals, a row of the ledger and the c
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from bridle.core import Command, Decide, Feedback, Observation
+from bridle import engines
+from bridle.core import Command, Decide, Feedback, Observation, Unavailable
+from bridle.engines import AUTO
+from bridle.engines.round import CannotCompile
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.session import actions, clocks
@@ -25,6 +29,12 @@ Outcome: TypeAlias = tuple[Any, Alarms]
 """The answer of a command, and its alarms."""
 
 QUIET: Outcome = (None, ())
+
+LONG_RUN = 255
+"""After so many rounds a session is compiled, where nobody has said how it is to be played: the next may take a second or two for it.
+
+Which round is played how depends on their number alone, so that a replay takes the same path.
+"""
 
 
 class Stepper(Protocol):
@@ -136,6 +146,8 @@ class CompiledStepper:
 
     def __init__(self, plan: Plan, state: SessionState) -> None:
         self.plan, self.telling, self.stop = plan, False, 0.0
+        self.first: float = LONG_RUN if plan.engine == AUTO else 0
+        """After so many rounds they are compiled."""
         self.compiled: CompiledRound | None = None
         self.at: tuple[SessionState, CompiledRound | None, tuple[int, Memory] | None] = (state, None, None)
 
@@ -173,7 +185,7 @@ class CompiledStepper:
         if o.df is None and plan.curved:
             return self._in_python(o)
         plain = o if not base.slow.changes.offsets or o.g is None else o._replace(g=raised_limits(o.g, base.slow.changes.offsets))
-        if fast is None and not self._follow(plain):
+        if fast is None and (base.now.rounds < self.first or not self._follow(plain)):
             return self._in_python(o)
         base, fast, left = self.at
         assert fast is not None
@@ -214,7 +226,7 @@ class CompiledStepper:
 
     def _in_python(self, command: Command) -> Outcome:
         early = self.settle()
-        state, answer, alarms = step(self.plan, self._settled(), command, mixed=True)
+        state, answer, alarms = step(self.plan, self._settled(), command, mixed=self.rounds >= self.first)
         self.at = (state, None, None)  # this makes it happen
         return answer, (*early, *alarms)
 
@@ -232,9 +244,10 @@ class CompiledStepper:
 
     # --- ahead of the state -----------------------------------------------------------------------------------------------------------
 
-    def compile(self, k: int) -> CompiledRound:
+    def compile(self, k: int | None) -> CompiledRound:
         """Compile the round for k constraints, unless it is; nothing else changes."""
         if self.compiled is None or self.compiled.k != k:
+            assert k is not None
             now, slow = self.at[0]
             self.compiled = CompiledRound(self.plan.record, now.copy, slow.ledger, now.totals, k, slow.limits.largest)
         return self.compiled
@@ -254,10 +267,13 @@ class CompiledStepper:
         if k is None and (self.compiled is None or not now.rounds):
             plain = o.played is None and plan.plain and not self._is_said()
             k = len(self._checked(now.copy.x, o).g if plain else actions.read(plan, base, o, None).seen.g)
-        fast = self.compiled
-        if k is not None:
-            fast = self.compile(k)
-        assert fast is not None
+        try:
+            fast = self.compile(k) if k is not None or self.compiled is None else self.compiled
+        except (CannotCompile, Unavailable):
+            if plan.engine != AUTO:
+                raise
+            self.first = inf
+            return False
         ledger = slow.ledger
         if len(now.totals.hard) > fast.k or (ledger is not None and now.rounds > ledger.rounds_read and ledger.k != fast.k):
             return False  # Python ends an open batch where the round turns out to be of another kind
@@ -372,6 +388,8 @@ class CompiledStepper:
         base, fast, _ = self.at
         if fast is not None and self.stop:
             return fast.x.copy()
+        if fast is None and self.plan.plain and base.slow.said is None and base.alone:
+            return base.now.copy.x.copy()
         return decision(self.plan, base if fast is None else self._view())
 
     def standing(self) -> Array:
@@ -400,4 +418,5 @@ class CompiledStepper:
 
 def stepper_for(plan: Plan, state: SessionState) -> Stepper:
     """Who steps the sessions of this plan."""
-    return CompiledStepper(plan, state) if plan.engine == "compiled" else PythonStepper(plan, state)
+    compiled = plan.engine == "compiled" or (plan.engine == AUTO and not plan.tries and engines.compiles(plan.record))
+    return CompiledStepper(plan, state) if compiled else PythonStepper(plan, state)
