@@ -93,7 +93,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from bridle.problems._hints import with_hints
     from bridle.problems.base import with_switching
     from bridle.service.client import AsyncClient, Client
-    from bridle.session.certificate import Certificate
+    from bridle.session.certificates.certificate import Certificate
     from bridle.session.late import Ticket
     from bridle.session.session import Session
     from bridle.solvers.block_stream import NoComparator
@@ -226,7 +226,7 @@ _PLACES = {
     "problems._hints": "with_hints",
     "problems.base": "with_switching",
     "service.client": "AsyncClient Client",
-    "session.certificate": "Certificate",
+    "session.certificates.certificate": "Certificate",
     "session.late": "Ticket",
     "session.session": "Session",
     "solvers.block_stream": "NoComparator",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session.batch_sums import length
+from bridle.session.certificates.batches import length
 from helpers import fingerprints
 from helpers.faults import MOST_POINTS, Point, sweep
 from helpers.inside import state

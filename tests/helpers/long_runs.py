@@ -2,7 +2,7 @@
 
 Costs and constraints do not depend on the decision, so that every sum is known exactly: by whole numbers where the stream repeats itself
 (`Fraction`), by `math.fsum` where it is drawn. `largest_drift` is what the plain sum of n terms may be off by, relative to the sum of
-their sizes: n units of rounding; certificates allow for eight times as much (`bridle.session.certificate.slack`).
+their sizes: n units of rounding; certificates allow for eight times as much (`bridle.session.certificates.certificate.slack`).
 """
 
 from __future__ import annotations

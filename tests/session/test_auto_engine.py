@@ -98,7 +98,9 @@ class Mine(NamedTuple):
 def test_what_is_not_bridle_s_own_is_played_in_python(monkeypatch):
     own = bridle.Session(Mine(1e-3), x1=np.zeros(3), domain=bridle.Ball(3))
     assert isinstance(own._stepper, PythonStepper)
-    assert isinstance(bridle.Session(bridle.policy("bandit1", bridle.Ball(3), horizon=900, lipschitz=1.0, bound=1.0))._stepper, PythonStepper)
+    assert isinstance(
+        bridle.Session(bridle.policy("bandit1", bridle.Ball(3), horizon=900, lipschitz=1.0, bound=1.0))._stepper, PythonStepper
+    )
     monkeypatch.setattr("bridle.engines.compiles", lambda *parts: False)  # the extra is not installed
     assert isinstance(session()._stepper, PythonStepper)
 

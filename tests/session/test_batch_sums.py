@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 import bridle
 from bridle import records
 from bridle.core import Feedback
-from bridle.session import batch_sums, proof_search
-from bridle.session.batch_sums import EACH, length, nothing, read
-from bridle.session.clocks import BATCH_ROUNDS, CONTRADICTION_EVERY, WITNESS_EVERY
-from bridle.session.feasibility import KeptHalfspaces
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import batches as batch_sums
+from bridle.session.certificates import search as proof_search
+from bridle.session.certificates.batches import EACH, length, nothing, read
+from bridle.session.certificates.clocks import BATCH_ROUNDS, CONTRADICTION_EVERY, WITNESS_EVERY
+from bridle.session.certificates.feasibility import KeptHalfspaces
+from bridle.session.certificates.ledger import Ledger
 from helpers.inside import own_ledger, proved, state
 from helpers.save_files import contents, put_together
 

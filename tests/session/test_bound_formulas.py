@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session import certificate, feasibility
-from bridle.session.batch_sums import Frame, nothing, read
-from bridle.session.feasibility import OuterPolyhedron, centered, lower
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import certificate, feasibility
+from bridle.session.certificates.batches import Frame, nothing, read
+from bridle.session.certificates.feasibility import OuterPolyhedron, centered, lower
+from bridle.session.certificates.ledger import Ledger
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 import bridle
 from bridle.core import Feedback
-from bridle.session import certificate, feasibility
-from bridle.session.batch_sums import Counted, CurvedSums, Frame, Sums, ViolatedSums, nothing, parts, read, unread, width
-from bridle.session.certificate import (
+from bridle.session.certificates import certificate, feasibility
+from bridle.session.certificates.batches import Counted, CurvedSums, Frame, Sums, ViolatedSums, nothing, parts, read, unread, width
+from bridle.session.certificates.certificate import (
     Tangent,
     contradiction_alone,
     curved_tangent,
@@ -22,8 +22,8 @@ from bridle.session.certificate import (
     slack,
     tangent,
 )
-from bridle.session.feasibility import centered, depth, lower, nearest_on
-from bridle.session.ledger import Ledger
+from bridle.session.certificates.feasibility import centered, depth, lower, nearest_on
+from bridle.session.certificates.ledger import Ledger
 from helpers.inside import proved
 
 EPS = 2.0**-52

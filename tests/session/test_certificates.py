@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import bridle
 from bridle.core import Feedback
 from bridle.functions import AffineFunction, RoundQuadratic
-from bridle.session import clocks, feasibility, proof_search
-from bridle.session.certificate import regret_bound, regret_of_any
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import clocks, feasibility
+from bridle.session.certificates import search as proof_search
+from bridle.session.certificates.certificate import regret_bound, regret_of_any
+from bridle.session.certificates.ledger import Ledger
 from helpers.inside import proved
 from helpers.instances import constraint_at, cost_at, instances, make_domain, moves
 from helpers.save_files import contents, put_together

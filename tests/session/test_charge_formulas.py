@@ -13,7 +13,7 @@ import bridle
 from bridle.core import Bound, Feedback
 from bridle.policies.levels import Tally
 from bridle.session.actions import scales
-from bridle.session.certificate import UNMOVED, Moved, padded
+from bridle.session.certificates.certificate import UNMOVED, Moved, padded
 from bridle.session.proof import LEANS, Proof, _more, added
 from bridle.session.rates import NO_SAFE_ACTION, RateLimit, rates_of
 from bridle.session.state import Memory

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bridle.session import clocks
-from bridle.session.clocks import ASSUMPTIONS_EVERY, CONTRADICTION_EVERY, RANKING_EVERY, SETTLED, SETTLED_EVERY, WITNESS_EVERY, due
+from bridle.session.certificates import clocks
+from bridle.session.certificates.clocks import (
+    ASSUMPTIONS_EVERY,
+    CONTRADICTION_EVERY,
+    RANKING_EVERY,
+    SETTLED,
+    SETTLED_EVERY,
+    WITNESS_EVERY,
+    due,
+)
 
 ROOM = Path(clocks.__file__).parent
 

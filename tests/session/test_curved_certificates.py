@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import bridle
 from bridle import records
 from bridle.core import Feedback
-from bridle.session.batch_sums import CurvedSums
-from bridle.session.certificate import curved_tangent, regret_bound, regret_of_any
-from bridle.session.ledger import Ledger
+from bridle.session.certificates.batches import CurvedSums
+from bridle.session.certificates.certificate import curved_tangent, regret_bound, regret_of_any
+from bridle.session.certificates.ledger import Ledger
 from helpers.inside import proved
 from helpers.instances import instances
 

@@ -10,10 +10,10 @@ import pytest
 
 import bridle
 from bridle.core import Feedback
-from bridle.session import feasibility
-from bridle.session.certificate import Conflict, Tangent, _along, _nearest_feasible
-from bridle.session.feasibility import OuterPolyhedron, centered, lower
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import feasibility
+from bridle.session.certificates.certificate import Conflict, Tangent, _along, _nearest_feasible
+from bridle.session.certificates.feasibility import OuterPolyhedron, centered, lower
+from bridle.session.certificates.ledger import Ledger
 
 MIDDLE = np.array([3.0, 4.0])
 

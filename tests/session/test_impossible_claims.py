@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import bridle
 from bridle import policies
 from bridle.core import DoesNotApply, Feedback
-from bridle.session import clocks
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import clocks
+from bridle.session.certificates.ledger import Ledger
 from helpers.extent import WHOLE
 from helpers.inside import proved
 from helpers.instances import make_domain

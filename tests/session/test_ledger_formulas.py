@@ -12,10 +12,10 @@ import pytest
 import bridle
 from bridle import records
 from bridle.core import Feedback
-from bridle.session import ledger as ledgers
-from bridle.session.batch_sums import BatchFindings, Counted, Frame, Sums, ViolatedSums, length, nothing, read, unread
-from bridle.session.feasibility import centered
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import ledger as ledgers
+from bridle.session.certificates.batches import BatchFindings, Counted, Frame, Sums, ViolatedSums, length, nothing, read, unread
+from bridle.session.certificates.feasibility import centered
+from bridle.session.certificates.ledger import Ledger
 
 MIDDLE = np.array([3.0, 4.0])
 LEFT, RIGHT, UP, DOWN = [-1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, -1.0]

@@ -10,10 +10,10 @@ import pytest
 
 import bridle
 from bridle.core import Feedback
-from bridle.session import ledger as ledgers
-from bridle.session.batch_sums import Counted, read
-from bridle.session.certificate import Conflict
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import ledger as ledgers
+from bridle.session.certificates.batches import Counted, read
+from bridle.session.certificates.certificate import Conflict
+from bridle.session.certificates.ledger import Ledger
 
 MIDDLE = np.array([3.0, 4.0])
 LEFT, RIGHT, UP = [-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]

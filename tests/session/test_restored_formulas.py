@@ -10,9 +10,8 @@ import pytest
 import bridle
 from bridle import records
 from bridle.core import Bound
-from bridle.session.feasibility import centered, depth
-from bridle.session.proof import Proof
-from bridle.session.proof_search import (
+from bridle.session.certificates.feasibility import centered, depth
+from bridle.session.certificates.search import (
     PROGRAMS,
     Reduction,
     Search,
@@ -25,6 +24,7 @@ from bridle.session.proof_search import (
     restored_reduction,
     restored_search,
 )
+from bridle.session.proof import Proof
 from helpers.inside import proved, with_totals
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")

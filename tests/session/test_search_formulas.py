@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bridle
-from bridle.session import proof_search
-from bridle.session.feasibility import (
+from bridle.session.certificates import search as proof_search
+from bridle.session.certificates.feasibility import (
     NEAR,
     KeptHalfspaces,
     OuterPolyhedron,
@@ -23,7 +23,7 @@ from bridle.session.feasibility import (
     project_onto,
     swept,
 )
-from bridle.session.proof_search import PROGRAMS, SWEEPS, Search, Work, advance, begin, domain_work, program_work, reduce, reducing
+from bridle.session.certificates.search import PROGRAMS, SWEEPS, Search, Work, advance, begin, domain_work, program_work, reduce, reducing
 
 DISK = centered(bridle.Ball(radius=2.0, center=[3.0, 4.0]), 2, 0.01)
 """Diameter 4; a linear function v is at least -2 |v| around the middle."""

@@ -18,7 +18,7 @@ import bridle
 from bridle import policies, records
 from bridle.policies import registry
 from bridle.session import savefile
-from bridle.session.clocks import ASSUMPTIONS_EVERY
+from bridle.session.certificates.clocks import ASSUMPTIONS_EVERY
 from helpers.instances import make_domain
 from helpers.save_files import edit
 from helpers.sessions import BAD_NUMBERS, DIM, GOOD_RECORD, STRANGE_NUMBERS, assert_identical, make_policy, play_random_stream, snapshot

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import bridle
 from bridle import records
 from bridle.domains import polyhedron
-from bridle.session import feasibility, ledger
-from bridle.session.proof_search import LOOK, Reduction, Work, advance, begin, domain_work, program_work, reduce, reducing
+from bridle.session.certificates import feasibility, ledger
+from bridle.session.certificates.search import LOOK, Reduction, Work, advance, begin, domain_work, program_work, reduce, reducing
 from helpers.inside import own_ledger, proved
 from helpers.save_files import contents, put_together
 

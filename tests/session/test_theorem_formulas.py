@@ -10,9 +10,9 @@ import pytest
 
 import bridle
 from bridle.core import Bound
-from bridle.session import certificate
-from bridle.session.certificate import Conflict
-from bridle.session.feasibility import centered
+from bridle.session.certificates import certificate
+from bridle.session.certificates.certificate import Conflict
+from bridle.session.certificates.feasibility import centered
 from helpers.inside import proved, told, with_totals
 
 pytestmark = pytest.mark.filterwarnings("ignore::bridle.core.BridleWarning")

@@ -36,7 +36,7 @@ from bridle.service.remote import (
     said_session,
     ticket_number,
 )
-from bridle.session.certificate import Certificate
+from bridle.session.certificates.certificate import Certificate
 from bridle.session.feedback import Numbers
 from bridle.session.late import Ticket
 from bridle.session.rates import RateLimit

@@ -37,8 +37,8 @@ from bridle.service.errors import HTTPError, elsewhere, too_many, unavailable
 from bridle.service.logs import log
 from bridle.service.metrics import SessionFigures
 from bridle.service.writer import CommitGroup, GroupWriter, JournalLine
-from bridle.session import report_text
-from bridle.session.clocks import ASSUMPTIONS_EVERY
+from bridle.session.certificates import text as report_text
+from bridle.session.certificates.clocks import ASSUMPTIONS_EVERY
 from bridle.session.rates import limit_names
 from bridle.session.session import HistoryEntry, Session
 from bridle.session.tried_points import rows_of

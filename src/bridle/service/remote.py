@@ -26,7 +26,7 @@ from bridle.domains.combinatorial import MatchingSet, PathSet, SpanningTreeSet
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.ops import Array
 from bridle.policies.registry import Configured
-from bridle.session.certificate import Certificate
+from bridle.session.certificates.certificate import Certificate
 from bridle.session.feedback import Numbers
 from bridle.session.prior import HintGiven, parts_of
 

@@ -21,9 +21,9 @@ from bridle.core import Domain, Feedback, Hint, Hintable, InputError, Movable, O
 from bridle.ops import Array
 from bridle.policies.round_maps import AffineFeatures, OwnMixture, RoundReading, RoundTerms, RuleMixture
 from bridle.session import late
-from bridle.session.feasibility import FLOOR
+from bridle.session.certificates.feasibility import FLOOR
+from bridle.session.certificates.ledger import Ledger
 from bridle.session.feedback import Numbers, checked_feedback
-from bridle.session.ledger import Ledger
 from bridle.session.prior import KnownLimits, checked_hint, known_limits, nearest_kept, projector, refusal
 from bridle.session.state import Memory, Plan, Said, SessionState
 from bridle.session.tried_points import refuse_extras

@@ -14,10 +14,10 @@ from bridle.core import (
     StuckWarning,
 )
 from bridle.ops import Array
-from bridle.session import clocks
-from bridle.session.certificate import Conflict
-from bridle.session.clocks import CROWDED, Due
-from bridle.session.ledger import Ledger
+from bridle.session.certificates import clocks
+from bridle.session.certificates.certificate import Conflict
+from bridle.session.certificates.clocks import CROWDED, Due
+from bridle.session.certificates.ledger import Ledger
 from bridle.session.proof import Proof
 from bridle.session.state import WarningLog, Watch
 

@@ -18,9 +18,9 @@ from bridle.engines.round import StepOutcome
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array, Scalar
 from bridle.policies.registry import with_room
-from bridle.session.batch_sums import BatchFindings, BatchMemory, Counted, Frame, length, read_next, unread
+from bridle.session.certificates.batches import BatchFindings, BatchMemory, Counted, Frame, length, read_next, unread
+from bridle.session.certificates.ledger import Ledger
 from bridle.session.feedback import floats
-from bridle.session.ledger import Ledger
 from bridle.session.state import Copy, RoundState
 
 
@@ -126,7 +126,7 @@ class CompiledRound(Mirror[CompiledState]):
         room = RunningTotals(0.0, np.zeros(k), np.zeros(k))
         state = CompiledState(with_room(record, copy.state, k), copy.x, copy.x, room, 0.0)
         observed = RoundNumbers(0.0, np.zeros(d), np.zeros(k), np.zeros((k, d)))
-        # A row of the ring is laid out as `batch_sums.parts` has it.
+        # A row of the ring is laid out as `batches.parts` has it.
         ring = None if ledger is None else Ring(length(d, k), ("states.x", "given.df", "given.g", "given.dg"))
         super().__init__(play_round, record, state, observed, state, largest, ring)
         self._at_f, self._at_g = self.end, self.end + 1 + d  # as they follow each other in `RoundNumbers`

@@ -13,8 +13,8 @@ import numpy as np
 
 from bridle import validate
 from bridle.core import InputError
-from bridle.session import report_text
-from bridle.session.certificate import Certificate
+from bridle.session.certificates import text as report_text
+from bridle.session.certificates.certificate import Certificate
 from bridle.session.rates import limit_names
 from bridle.session.session import HistoryEntry
 from bridle.showing import cards, count, figures, number, short

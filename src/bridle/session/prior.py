@@ -30,7 +30,7 @@ from bridle.core import Domain, Function, Hint, InputError, Unavailable
 from bridle.functions import AffineFunction
 from bridle.ops import Array
 from bridle.records import Arrays
-from bridle.session.feasibility import nearest_on
+from bridle.session.certificates.feasibility import nearest_on
 from bridle.session.feedback import Numbers
 from bridle.solvers.nearest_in_norm import nearest_where, sequences
 from bridle.solvers.nearest_point import ROW_TOLERANCE, ByProjection, CutProjector, nearest, projector_for

@@ -27,8 +27,8 @@ from bridle.policies.common import constants_from
 from bridle.policies.registry import Configured
 from bridle.policies.round_maps import OwnMixture, RuleMixture
 from bridle.session import late
-from bridle.session.certificate import Certificate, Charge, Conflict, Moved, padded
-from bridle.session.ledger import Ledger
+from bridle.session.certificates.certificate import Certificate, Charge, Conflict, Moved, padded
+from bridle.session.certificates.ledger import Ledger
 from bridle.session.rates import RateLimit, rates_of
 from bridle.session.state import Copy, Plan, SessionState
 

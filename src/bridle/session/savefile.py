@@ -21,9 +21,9 @@ from bridle.policies.registry import Configured, with_room
 from bridle.records import Arrays
 from bridle.session import late
 from bridle.session.actions import frozen
-from bridle.session.certificate import Moved
+from bridle.session.certificates.certificate import Moved
+from bridle.session.certificates.ledger import LedgerFacts
 from bridle.session.feedback import LARGEST
-from bridle.session.ledger import LedgerFacts
 from bridle.session.state import (
     Changes,
     Copy,

@@ -44,14 +44,15 @@ from bridle.engines.mirror import require_compiler
 from bridle.engines.round import check_compiled
 from bridle.ops import Array
 from bridle.policies.registry import Configured, domain_of, for_constraints, playing_record
-from bridle.session import report_text, savefile
+from bridle.session import savefile
 from bridle.session.actions import is_outdated, mapped, unsaid, valid
-from bridle.session.certificate import Certificate
+from bridle.session.certificates import text as report_text
+from bridle.session.certificates.certificate import Certificate
+from bridle.session.certificates.feasibility import TOLERANCE
+from bridle.session.certificates.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.changes import changed
-from bridle.session.feasibility import TOLERANCE
 from bridle.session.feedback import LARGEST, Limits, Numbers, evaluate, is_sound, refuse_gone
 from bridle.session.late import LATE_FORMS, Ticket, TicketGiven, ready, reborn
-from bridle.session.ledger import FAILURES, LEVELS, Ledger
 from bridle.session.prior import HintGiven, Known
 from bridle.session.proof import Proof, added, parts_mixed, violations, weights
 from bridle.session.rates import RateLimit

@@ -22,9 +22,9 @@ from bridle.game.totals import RunningTotals
 from bridle.ops import Array
 from bridle.policies.registry import Configured, learns_constraints
 from bridle.policies.round_maps import RoundTerms, RuleMixture
-from bridle.session.certificate import UNMOVED, Moved
+from bridle.session.certificates.certificate import UNMOVED, Moved
+from bridle.session.certificates.ledger import Ledger
 from bridle.session.feedback import Limits
-from bridle.session.ledger import Ledger
 from bridle.storage import Facts
 
 put: Any = tuple.__new__

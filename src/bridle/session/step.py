@@ -17,10 +17,11 @@ from bridle import validate
 from bridle.core import Ask, Command, Decide, Feedback, Forget, InputError, Observation, TriesPoints, capability
 from bridle.game.totals import charged
 from bridle.ops import Array
-from bridle.session import actions, clocks, late
+from bridle.session import actions, late
 from bridle.session.alarms import check_assumptions, search_witness
 from bridle.session.alarms import next_check as next_check_after
-from bridle.session.batch_sums import FullBatch
+from bridle.session.certificates import clocks
+from bridle.session.certificates.batches import FullBatch
 from bridle.session.feedback import Numbers, checked_feedback
 from bridle.session.late import Ticket
 from bridle.session.proof import Proof

@@ -18,8 +18,9 @@ from bridle.engines import AUTO
 from bridle.engines.round import CannotCompile
 from bridle.game.totals import RunningTotals
 from bridle.ops import Array
-from bridle.session import actions, clocks
-from bridle.session.batch_sums import FullBatch
+from bridle.session import actions
+from bridle.session.certificates import clocks
+from bridle.session.certificates.batches import FullBatch
 from bridle.session.compiled_round import PLAYED, PLAYED_CHECK_NOW, REFUSED, WRONG_TYPES, CompiledRound
 from bridle.session.feedback import checked_feedback
 from bridle.session.state import Copy, Memory, Plan, RoundState, SessionState, put

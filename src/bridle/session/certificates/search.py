@@ -18,7 +18,16 @@ from bridle.core import Domain
 from bridle.domains.half_space_cut import DomainCut
 from bridle.domains.polyhedron import PolyhedronSet
 from bridle.records import Arrays
-from bridle.session.feasibility import MOST_DIMENSIONS, NEAR, CenteredDomain, OuterPolyhedron, calls_solver, depth, meets, swept
+from bridle.session.certificates.feasibility import (
+    MOST_DIMENSIONS,
+    NEAR,
+    CenteredDomain,
+    OuterPolyhedron,
+    calls_solver,
+    depth,
+    meets,
+    swept,
+)
 
 PROGRAMS = 40
 """At most this many programs for one question; fewer in many dimensions, where each costs more."""

@@ -30,8 +30,8 @@ import numpy as np
 from bridle.core import Bound, Feedback
 from bridle.domains.closed_form import EPS
 from bridle.ops import Array
-from bridle.session.batch_sums import CurvedSums, Sums, ViolatedSums
-from bridle.session.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
+from bridle.session.certificates.batches import CurvedSums, Sums, ViolatedSums
+from bridle.session.certificates.feasibility import FLOOR, MOST_DIMENSIONS, CenteredDomain, lower, nearest_on
 from bridle.session.rates import RateLimit, limit_names
 from bridle.showing import count, later, number
 

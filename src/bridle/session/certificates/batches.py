@@ -13,8 +13,8 @@ import numpy as np
 
 from bridle import ops
 from bridle.ops import Array, Scalar
-from bridle.session.clocks import BATCH_ROUNDS
-from bridle.session.feasibility import FLOOR, MOST_NUMBERS, NEAR, CenteredDomain
+from bridle.session.certificates.clocks import BATCH_ROUNDS
+from bridle.session.certificates.feasibility import FLOOR, MOST_NUMBERS, NEAR, CenteredDomain
 
 EACH = 4
 """Of a round with several constraints at most this many halfspaces are kept."""

@@ -21,7 +21,7 @@ from bridle import records
 from bridle.core import Domain, Feedback
 from bridle.ops import Array, Scalar
 from bridle.records import Arrays
-from bridle.session.batch_sums import (
+from bridle.session.certificates.batches import (
     BatchesRead,
     BatchFindings,
     BatchMemory,
@@ -37,10 +37,10 @@ from bridle.session.batch_sums import (
     read,
     width,
 )
-from bridle.session.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
-from bridle.session.clocks import BATCH_ROUNDS, LONGEST_PAUSE
-from bridle.session.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
-from bridle.session.proof_search import (
+from bridle.session.certificates.certificate import Conflict, contradiction_alone, regret_bound, regret_of_any, slack
+from bridle.session.certificates.clocks import BATCH_ROUNDS, LONGEST_PAUSE
+from bridle.session.certificates.feasibility import NEAR, TOLERANCE, TOUCHING, KeptHalfspaces, calls_solver, centered, lower, project_onto
+from bridle.session.certificates.search import (
     LOOK,
     Reduction,
     Search,

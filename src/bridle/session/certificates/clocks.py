@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridle.session.feasibility import RECENT
+from bridle.session.certificates.feasibility import RECENT
 
 WITNESS_EVERY = 8
 """Every 8 rounds the witness, an action that meets every kept halfspace, is repaired by projections, if new halfspaces have come."""

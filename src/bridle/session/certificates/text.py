@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridle.ops import Array
-from bridle.session.certificate import Certificate
+from bridle.session.certificates.certificate import Certificate
 from bridle.session.rates import limit_names
 
 
