@@ -112,7 +112,8 @@ def contradiction(seed: int) -> int:
             a, b = normals[t % len(normals)], margin * D
         c = rng.standard_normal(n)
         session.observe(0.0, c / np.linalg.norm(c), float(a @ (x - middle)) + b, a)
-        if session._settled().ledger is not None and session._settled().ledger.conflict is not None:
+        ledger = session.read(lambda _, state: state.slow.ledger)
+        if ledger is not None and ledger.conflict is not None:
             return t - planted if t > planted else -1
     return T
 

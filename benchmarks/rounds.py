@@ -93,8 +93,8 @@ _fused = numba.njit(fastmath={"reassoc", "contract"}, error_model="numpy")(fused
 
 
 def session(problem, policy, **settings) -> np.ndarray:
-    """Decide and observe, with every check on the input; `settings` are the session's own, such as certify=False."""
-    driven = bridle.Session(policy, **settings)
+    """Decide and observe, in Python unless told, with every check on the input; `settings` are the session's own, such as certify=False."""
+    driven = bridle.Session(policy, **{"engine": "python", **settings})
     for block in _blocks(problem):
         for c, a, b in zip(block.cost.a, block.constraints[0].a, block.constraints[0].b, strict=True):
             x = driven.decide()

@@ -94,7 +94,7 @@ def play(i: int, rounds: int, engine: str) -> Run:
         session.observe(f, c, g, dg)
         own[t - 1], clock[t - 1] = time.thread_time() - used, time.perf_counter() - begun
         if t > turn > 0 and smallest is None:
-            ledger = session._now.kept.ledger
+            ledger = session.read(lambda _, state: state.slow.ledger)
             noticed = t if noticed is None and ledger.conflict is not None else noticed
             smallest = t if noticed is not None and not ledger.busy else None
     return Run(group, clock, own, turn, noticed, smallest)

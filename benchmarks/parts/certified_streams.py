@@ -279,7 +279,7 @@ def play(seed: int, most: int = 1000) -> Outcome:
             gaps += [] if gap is None else [gap]
             if not possible and not since:
                 since = _first(record, stream, t)
-    own, kind = session._settled().ledger.conflict, stream.conflict if stream.planted else ""
+    own, kind = session.read(lambda _, state: state.slow.ledger).conflict, stream.conflict if stream.planted else ""
     return Outcome(wrong, len(ask), since, 0 if own is None else own.found, last.conflict is not None, T, gaps, kind, d)
 
 

@@ -56,6 +56,7 @@ def test_the_fingerprint_changes_with_the_sources_that_make_numbers(tmp_path, mo
         "cli",
         "comparisons",
         "database",
+        "durable",
         "fact_file",
         "fraud",
         "journal",

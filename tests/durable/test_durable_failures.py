@@ -333,7 +333,7 @@ def test_killed_again_and_again_it_goes_on_where_it_was(tmp_path):
         acknowledged = last
     with bridle.Session.open(url_of(tmp_path), "run", wait=20.0) as session:
         assert acknowledged <= session.rounds <= acknowledged + 1
-        plain = bridle.Session(bridle.policy("anytime", bridle.Ball(3)))
+        plain = bridle.Session(bridle.policy("anytime", bridle.Ball(3)), engine="python")
         play_random_stream(plain, session.rounds)
         assert_same(plain, session)
         assert session.gate("money").left == pytest.approx(100.0 - 0.01 * session.rounds)

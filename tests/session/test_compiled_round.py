@@ -52,7 +52,7 @@ def steps(monkeypatch) -> list[bool]:
 
 
 def pair(policy: Any, **more: Any) -> tuple[bridle.Session, bridle.Session]:
-    return bridle.Session(policy, **more), bridle.Session(policy, engine="compiled", **more)
+    return bridle.Session(policy, engine="python", **more), bridle.Session(policy, engine="compiled", **more)
 
 
 def alike(one: bridle.Session, two: bridle.Session, tolerance: float = 1e-12) -> None:
@@ -369,7 +369,7 @@ def test_without_a_compiler_the_error_says_what_to_install(package, monkeypatch)
     importlib.invalidate_caches()
 
 
-@pytest.mark.parametrize(("name", "message"), [("jax", "unknown engine 'jax'; known: compiled, python"), (3, "unknown engine 3")])
+@pytest.mark.parametrize(("name", "message"), [("jax", "unknown engine 'jax'; known: auto, compiled, python"), (3, "unknown engine 3")])
 def test_engines_that_play_no_single_rounds(name, message):
     with pytest.raises(bridle.InputError, match=message):
         bridle.Session(make_policy(), engine=name)

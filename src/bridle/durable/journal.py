@@ -207,7 +207,7 @@ class Journal(ReplayedSession):
         elif isinstance(command, Pay):
             command = self._asked(command.name, command.amount)
         number, identity = KINDS[kind], commands.key_of(key)
-        ticket = getattr(command, "ticket", None)
+        ticket = command.ticket if isinstance(command, Observation | Forget) else None
         payments = [] if pay is None else self._payments(pay)
         payload, request, unwritten = b"", b"", None
         if kind is not Observation or identity is not None or ticket is not None:

@@ -215,7 +215,8 @@ class Hosted:
 
     def _aside(self, core: Journal, events: int) -> Executor | None:
         """The threads in which so many events are played; None where that is soon done, and nobody is held up if the loop does it."""
-        look = core.session.rounds % ASSUMPTIONS_EVERY == ASSUMPTIONS_EVERY - 1  # the session looks back at its rounds after this one
+        rounds = core.session.rounds  # at each multiple the session looks back at its rounds; at one of them it begins to compile them
+        look = rounds // ASSUMPTIONS_EVERY != (rounds + events) // ASSUMPTIONS_EVERY
         return self.tools.compute if self._slow or look or events > MANY else self.tools.lookups
 
     def _apply(self, verb: Verb, core: Journal) -> Applied:

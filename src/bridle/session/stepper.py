@@ -254,9 +254,9 @@ class CompiledStepper:
         return self.compiled
 
     def _checked(self, x: Array, o: Observation) -> Feedback:
-        base = self.at[0]
+        base, fast, _ = self.at
         with np.errstate(all="ignore"):
-            return checked_feedback(x, base.slow.limits, *o[:4], seen=len(base.now.totals.hard) if self.rounds else None)
+            return checked_feedback(x, base.slow.limits, *o[:4], seen=base.most_seen if fast is None else fast.k if fast.rounds else None)
 
     def _follow(self, o: Observation) -> bool:
         """Have the compiled rounds begin at the state; whether the next can be played there."""
@@ -356,12 +356,12 @@ class CompiledStepper:
     # --- readings -------------------------------------------------------------------------------------------------------------------------
 
     def _view(self) -> SessionState:
-        """The state but for the policy's own, the totals and the rows: enough to read an observation with."""
+        """The state but for the policy's own and the rows: enough to read an observation with. Its totals are the memory's."""
         (now, slow), fast, left = self.at
         if fast is None:
             return self.at[0]
-        copy, begun, totals, before = now
-        rounds = fast.rounds
+        copy, begun, _, before = now
+        rounds, totals = fast.rounds, put(RunningTotals, (fast.cost, fast.hard, fast.signed))
         copy = put(Copy, (copy.state, fast.x.copy(), copy.updates, copy.steered, copy.costs))
         now = put(RoundState, (copy, begun + rounds - before, totals, rounds))
         return SessionState(now, slow if left is None else slow._replace(memory=self.memory))
