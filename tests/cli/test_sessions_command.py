@@ -46,7 +46,7 @@ def test_facts_of_a_list(run, database):
     assert status == 0
     idle, shop = json.loads(out)
     assert (idle["name"], idle["policy"], idle["dimension"], idle["events"]) == ("idle", "soft", 2, 0)
-    assert (shop["name"], shop["engine"], shop["events"], shop["snapshots"], shop["owner"]) == ("shop", "python", 29, [29, 20], None)
+    assert (shop["name"], shop["engine"], shop["events"], shop["snapshots"], shop["owner"]) == ("shop", "auto", 29, [29, 20], None)
 
 
 def test_show_says_where_a_session_stands(run, database):
