@@ -250,14 +250,13 @@ class CompiledStepper:
         now, slow = base
         if not base.alone:
             return False
-        k = slow.limits.k
-        if k is None and (self.compiled is None or not now.rounds):
-            plain = o.played is None and plan.plain and not self._is_said()
-            k = len(self._checked(now.copy.x, o).g if plain else actions.read(plan, base, o, None).seen.g)
-        fast = self.compiled
-        if k is not None:
-            fast = self.compile(k)
-        assert fast is not None
+        k = slow.limits.k or slow.first
+        if not now.rounds:
+            if slow.limits.k is None:
+                plain = o.played is None and plan.plain and not self._is_said()
+                k = len(self._checked(now.copy.x, o).g if plain else actions.read(plan, base, o, None).seen.g)
+            base = SessionState(now, slow := slow._replace(first=k))
+        fast = self.compile(k)
         ledger = slow.ledger
         if len(now.totals.hard) > fast.k or (ledger is not None and now.rounds > ledger.rounds_read and ledger.k != fast.k):
             return False  # Python ends an open batch where the round turns out to be of another kind
