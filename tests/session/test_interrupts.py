@@ -311,12 +311,29 @@ def test_a_look_that_fails_is_heard_of_and_costs_no_round(monkeypatch):
     assert session.rounds == 69
 
 
+@pytest.mark.compiles
+def test_an_alarm_of_a_look_that_a_reading_ends_is_heard(monkeypatch):
+    def break_off(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    session, row = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled"), np.array([1.0, 0.0])
+    contradiction = {"g": np.array([0.5, 0.5]), "dg": np.array([row, -row])}
+    monkeypatch.setattr("bridle.session.step.check_assumptions", break_off)
+    for _ in range(31):
+        session.observe(**contradiction)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        session.observe(**contradiction)  # after 32 rounds there is a look
+    assert caught.value.counted  # type: ignore[attr-defined]
+    monkeypatch.undo()
+    with pytest.warns(bridle.core.InfeasibleWarning):
+        session.certificate()
+
+
 def out_of_step(rounds: int) -> bridle.Session:
-    """A session on compiled rounds whose first round had another number of constraints, so that batches end between two looks."""
+    """A session on compiled rounds whose second round had another number of constraints, so that batches end between two looks."""
     session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled")
-    session.observe(**record(1), ticket=session.ask())
-    for t in range(2, rounds + 1):
-        session.observe(**record(t, 2))
+    for t in range(1, rounds + 1):
+        session.observe(**record(t, 1 if t == 2 else 2))
     return session
 
 
