@@ -17,6 +17,7 @@ import bridle
 from bridle import records
 from bridle.session.compiled_round import CompiledRound
 from bridle.session.late import round_of
+from bridle.session.stepper import CompiledStepper
 from helpers.inside import own_ledger, state
 from helpers.interrupts import alarms, interrupted_everywhere
 
@@ -327,6 +328,27 @@ def test_an_alarm_of_a_look_that_a_reading_ends_is_heard(monkeypatch):
     monkeypatch.undo()
     with pytest.warns(bridle.core.InfeasibleWarning):
         session.certificate()
+
+
+@pytest.mark.compiles
+def test_what_is_saved_between_a_round_and_its_look_can_be_loaded(monkeypatch, tmp_path):
+    session, look, saved = played(1, 2, engine="compiled"), CompiledStepper._look, []
+
+    def save_and_look(self: CompiledStepper) -> Any:
+        saved.append(tmp_path / f"{session.rounds}.npz")
+        session.save(saved[-1])
+        return look(self)
+
+    monkeypatch.setattr(CompiledStepper, "_look", save_and_look)
+    for t in range(2, 80):
+        session.observe(**record(t, 2))
+    assert len(saved) > 2
+    for path in saved:
+        loaded = bridle.Session.load(path)
+        for t in range(loaded.rounds + 1, 80):
+            loaded.observe(**record(t, 2))
+        assert (loaded.decide() == session.decide()).all()
+        assert loaded.certificate().violated == session.certificate().violated
 
 
 def out_of_step(rounds: int) -> bridle.Session:

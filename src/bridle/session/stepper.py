@@ -365,6 +365,8 @@ class CompiledStepper:
         if ledger is None:
             return state
         ledger.read_with(None)
+        if 0 < ledger.open == len(ledger.rows):  # a handler asks in the middle of a call, and the look is still to come
+            ledger.close()
         return state.with_slow(ledger=ledger)
 
     def decision(self) -> Array:
