@@ -340,6 +340,27 @@ def test_a_loaded_session_with_totals_of_more_constraints_goes_on_in_python(tmp_
 
 
 @pytest.mark.compiles
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_session_whose_records_differ_in_size_resumes_bit_for_bit(seed, tmp_path, steps):
+    sizes, at = [1, *np.random.default_rng(seed).integers(1, 3, 60).tolist()], tmp_path / "a.npz"
+    whole = bridle.Session(bridle.policy("optimistic", bridle.Ball(5)), engine="compiled")
+
+    def play(session, t):
+        rng = np.random.default_rng([seed, t])
+        session.observe(0.1, rng.standard_normal(5), rng.standard_normal(sizes[t]), rng.standard_normal((sizes[t], 5)))
+
+    for t in range(30):
+        play(whole, t)
+    whole.save(at)
+    half, alone = bridle.Session.load(at), len(steps)
+    for session in (whole, half):
+        for t in range(30, 60):
+            play(session, t)
+    assert_identical(snapshot(whole), snapshot(half))
+    assert len(steps) == alone
+
+
+@pytest.mark.compiles
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda session: pickle.loads(pickle.dumps(session))])
 def test_a_copy_goes_its_own_way(again):

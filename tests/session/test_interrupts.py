@@ -17,6 +17,7 @@ import bridle
 from bridle import records
 from bridle.session.compiled_round import CompiledRound
 from bridle.session.late import round_of
+from bridle.session.stepper import CompiledStepper
 from helpers.inside import own_ledger, state
 from helpers.interrupts import alarms, interrupted_everywhere
 
@@ -311,12 +312,50 @@ def test_a_look_that_fails_is_heard_of_and_costs_no_round(monkeypatch):
     assert session.rounds == 69
 
 
-def out_of_step(rounds: int) -> bridle.Session:
-    """A session on compiled rounds whose first round had another number of constraints, so that batches end between two looks."""
-    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled")
-    session.observe(**record(1), ticket=session.ask())
-    for t in range(2, rounds + 1):
+@pytest.mark.compiles
+def test_an_alarm_of_a_look_that_a_reading_ends_is_heard(monkeypatch):
+    def break_off(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    session, row = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled"), np.array([1.0, 0.0])
+    contradiction = {"g": np.array([0.5, 0.5]), "dg": np.array([row, -row])}
+    monkeypatch.setattr("bridle.session.step.check_assumptions", break_off)
+    for _ in range(31):
+        session.observe(**contradiction)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        session.observe(**contradiction)  # after 32 rounds there is a look
+    assert caught.value.counted  # type: ignore[attr-defined]
+    monkeypatch.undo()
+    with pytest.warns(bridle.core.InfeasibleWarning):
+        session.certificate()
+
+
+@pytest.mark.compiles
+def test_what_is_saved_between_a_round_and_its_look_can_be_loaded(monkeypatch, tmp_path):
+    session, look, saved = played(1, 2, engine="compiled"), CompiledStepper._look, []
+
+    def save_and_look(self: CompiledStepper) -> Any:
+        saved.append(tmp_path / f"{session.rounds}.npz")
+        session.save(saved[-1])
+        return look(self)
+
+    monkeypatch.setattr(CompiledStepper, "_look", save_and_look)
+    for t in range(2, 80):
         session.observe(**record(t, 2))
+    assert len(saved) > 2
+    for path in saved:
+        loaded = bridle.Session.load(path)
+        for t in range(loaded.rounds + 1, 80):
+            loaded.observe(**record(t, 2))
+        assert (loaded.decide() == session.decide()).all()
+        assert loaded.certificate().violated == session.certificate().violated
+
+
+def out_of_step(rounds: int) -> bridle.Session:
+    """A session on compiled rounds whose second round had another number of constraints, so that batches end between two looks."""
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), engine="compiled")
+    for t in range(1, rounds + 1):
+        session.observe(**record(t, 1 if t == 2 else 2))
     return session
 
 

@@ -80,6 +80,28 @@ def test_no_observation_is_lost_between_threads(engine):
 
 @pytest.mark.usefixtures("restless")
 @pytest.mark.parametrize("engine", ENGINES)
+def test_history_is_told_of_each_round_once_and_as_it_was(engine):
+    log: list[Any] = []
+    session = start(engine, history=log.append)
+
+    def observe(value: float) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(300):
+                session.observe(**{**RECORD, "f": value, "g": np.array([value])})
+
+        return run
+
+    together(*[observe(value) for value in (1.0, 2.0, 3.0)])
+    assert sorted(entry["round"] for entry in log) == list(range(1, 901))
+    assert all(entry["f"] == entry["g"][0] for entry in log)
+    total = 0.0
+    for entry in sorted(log, key=lambda entry: entry["round"]):
+        total += entry["f"]
+        assert entry["cost"] == entry["ccv"] == total
+
+
+@pytest.mark.usefixtures("restless")
+@pytest.mark.parametrize("engine", ENGINES)
 def test_tickets_go_to_their_own_threads(engine):
     session, numbers = start(engine), []
 

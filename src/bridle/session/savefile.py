@@ -68,6 +68,7 @@ class SessionFacts(TypedDict):
     pending: int
     timeout: int | None
     run: str
+    first: int
     largest: float | None
     most_constraints: int | None
     names: list[str]
@@ -127,6 +128,7 @@ def packed(plan: Plan, state: SessionState) -> Arrays:
         "sizes": slow.log.sizes,
         "engine": plan.engine,
         "run": slow.late.run,
+        "first": slow.first,
         "largest": None if plan.limits.largest == LARGEST else plan.limits.largest,
         "most_constraints": plan.limits.most,
         "names": list(plan.names),
@@ -329,10 +331,13 @@ class Saved:
             ledger = slow.ledger
             if ledger is not None and facts["ledger"] is not None:
                 ledger.restore(self.part("ledger."), facts["ledger"], rounds)
+            many = int(facts["first"])
+            if not bool(rounds) <= many <= len(hard) * bool(rounds):
+                raise ValueError("first")
             offsets, listed = facts["changes"]
             changes = Changes(tuple(map(float, offsets)), tuple(listed))
             totals = RunningTotals(cost, hard, self.arrays["totals.signed"])
-            slow = slow._replace(late=waiting, log=log, changes=changes, start=self.start)
+            slow = slow._replace(late=waiting, log=log, changes=changes, start=self.start, first=many)
             plan, state = self._said_restored(plan, SessionState(RoundState(copy, begun, totals, rounds), slow), template)
         self.check_decisions(plan, state)
         return plan, SessionState(state.now, learned(plan, state))

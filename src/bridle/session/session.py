@@ -814,7 +814,7 @@ class Session(SessionVerbs):
 
     def apply(self, command: Command) -> Any:
         """Let something happen: it has once the stepper stands elsewhere. Then alarms are given and `history` is told."""
-        me, counted = get_ident(), False
+        me, counted, entry = get_ident(), False, None
         if self._telling == me or (self._owner == me and self._lock._is_owned()):  # type: ignore[attr-defined]
             raise InputError(NESTED)
         try:
@@ -825,14 +825,20 @@ class Session(SessionVerbs):
                     before = stepper.mark()
                     outcome = stepper.step(command) if command.__class__ is not ChangeLimit else self._change(command)
                     counted = True
+                    if self._history is not None and outcome[0].__class__ is PlayedRound:
+                        entry = self._entry(outcome[0])
                 except BaseException as wrong:
-                    counted = before is not None and not isinstance(wrong, InputError) and stepper.passed(before, command)
+                    passed = before is not None and (self._stepper is not stepper or stepper.passed(before, command))
+                    counted = passed and not isinstance(wrong, InputError)
                     raise
                 finally:
                     self._owner = 0
             if outcome is QUIET:
                 return None
-            return self._tell(*outcome) if self.history is None or command.__class__ is not Observation else self._told(*outcome)
+            answer = self._tell(*outcome)
+            if entry is not None:
+                self._told(entry)
+            return answer
         except BaseException as wrong:
             mark(wrong, counted)
             raise
@@ -861,9 +867,9 @@ class Session(SessionVerbs):
 
     def unheard(self) -> Iterable[BridleWarning]:
         """The alarms that nobody has heard; each counts as heard once it is taken: one made an error leaves the others."""
-        while self._heard < len(every := self._stepper.base.slow.log.alarms):
-            self._heard += 1
-            yield every[self._heard - 1]
+        while (heard := self._heard) < len(every := self._stepper.base.slow.log.alarms):
+            self._heard = heard + 1
+            yield every[heard]
 
     def next_decision(self) -> Array | None:
         """The decision of this round, where nothing has to be said first, and nothing again."""
@@ -881,9 +887,8 @@ class Session(SessionVerbs):
         """What the session stands at, in bytes: the decision before any map, or the points that are tried."""
         return self._stepper.standing().tobytes()
 
-    def _told(self, answer: PlayedRound, alarms: Sequence[Exception]) -> None:
-        """Give alarms, and tell `history` of a round; a call from there of what changes the session is refused."""
-        self._tell(None, alarms)
+    def _entry(self, answer: PlayedRound) -> HistoryEntry:
+        """What `history` is told of the round that was just played, before another thread plays the next."""
         seen, ticket = answer
         g, memory = seen.g, self._stepper.memory
         points = seen.each if isinstance(seen, Tried) and len(seen.each) > 1 else None
@@ -899,6 +904,10 @@ class Session(SessionVerbs):
         }
         if ticket is not None:
             entry["ticket"] = ticket
+        return entry
+
+    def _told(self, entry: HistoryEntry) -> None:
+        """Tell `history` of a round; a call from there of what changes the session is refused."""
         assert self._history is not None
         try:
             self._telling = get_ident()
@@ -914,10 +923,13 @@ class Session(SessionVerbs):
         with self._lock:
             try:
                 self._owner = me
-                self._stepper.settle()
-                return what(self._stepper.plan, self._stepper.flush())
+                settled = self._stepper.settle()
+                found = what(self._stepper.plan, self._stepper.flush())
             finally:
                 self._owner = 0
+        if settled:
+            self._tell(None, settled)
+        return found
 
     def _decision(self) -> Array:
         return self._stepper.decision()  # one reading of what stands: nobody has to wait for it
@@ -979,8 +991,8 @@ class Session(SessionVerbs):
         (0, array([0., 0.]))
         """
         plan, stepper = self.plan, self._stepper
-        k = self.read(lambda _, state: state.slow.limits.k)
-        wanted = k if constraints is None else validate.whole("constraints", constraints)
+        k, first = self.read(lambda _, state: (state.slow.limits.k, state.slow.first))
+        wanted = k or first or None if constraints is None else validate.whole("constraints", constraints)
         if k is not None and wanted != k:
             raise validate.refused(f"constraints must be {k}, as the policy was made for", constraints)
         compiles = isinstance(stepper, CompiledStepper) and stepper.compiled is None
@@ -993,7 +1005,7 @@ class Session(SessionVerbs):
         if plan.configured is not None and not plan.tries:  # a policy of the user's own may take notice
             rehearse(plan, wanted or 1)
         if compiles and wanted is not None:
-            self.read(lambda *_: cast(CompiledStepper, stepper).compile(wanted))
+            self.read(lambda *_: cast(CompiledStepper, stepper).compile(k or first or wanted))
 
     # --- files and databases ----------------------------------------------------------------------------------------------------------
 

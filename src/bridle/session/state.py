@@ -209,8 +209,9 @@ class RoundState(NamedTuple):
 class SlowState(NamedTuple):
     """What changes now and then.
 
-    `start` is the first decision. `known`: whether limits were known before acting, in some round. `next_check` is the round after which
-    to look around at the latest, `next_tick` the one after which to ask whether to do so before.
+    `start` is the first decision, and `first` how many constraints the first record had, 0 before it: rounds of so many are compiled.
+    `known`: whether limits were known before acting, in some round. `next_check` is the round after which to look around at the latest,
+    `next_tick` the one after which to ask whether to do so before.
     """
 
     late: Late
@@ -218,6 +219,7 @@ class SlowState(NamedTuple):
     log: WarningLog
     limits: Limits
     start: Array
+    first: int = 0
     memory: Memory = Memory()
     said: Said | None = None
     known: bool = False
@@ -373,5 +375,5 @@ class Plan:
         """Where a session stands before its first round."""
         zeros = np.zeros(self.limits.k or 1)
         memory = Memory(states=() if self.rules is None else self.rules.states)
-        slow = SlowState(Late(), ledger, WarningLog(), self.limits, start, memory)
+        slow = SlowState(Late(), ledger, WarningLog(), self.limits, start, memory=memory)
         return SessionState(RoundState(self.fresh(start), 0, RunningTotals(0.0, zeros, zeros.copy()), 0), slow)

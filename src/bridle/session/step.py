@@ -98,6 +98,8 @@ def observe(plan: Plan, state: SessionState, o: Observation, mixed: bool) -> tup
         row = rounds - ledger.rounds_read
         ledger.write(row, feedback, at)
         full = row + 1 == len(ledger.rows)
+    if not rounds:
+        slow = slow._replace(first=feedback.g.shape[-1])
     if ledger is not slow.ledger or memory is not slow.memory or next_tick != slow.next_tick:
         slow = slow._replace(ledger=ledger, memory=memory, next_tick=next_tick)
     played = put(RoundState, (copy, begun, totals.add(feedback.f, values, violation), t))

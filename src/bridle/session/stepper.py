@@ -245,10 +245,9 @@ class CompiledStepper:
 
     # --- ahead of the state -----------------------------------------------------------------------------------------------------------
 
-    def compile(self, k: int | None) -> CompiledRound:
+    def compile(self, k: int) -> CompiledRound:
         """Compile the round for k constraints, unless it is; nothing else changes."""
         if self.compiled is None or self.compiled.k != k:
-            assert k is not None
             now, slow = self.at[0]
             self.compiled = CompiledRound(self.plan.record, now.copy, slow.ledger, now.totals, k, slow.limits.largest)
         return self.compiled
@@ -264,12 +263,14 @@ class CompiledStepper:
         now, slow = base
         if not base.alone:
             return False
-        k = slow.limits.k
-        if k is None and (self.compiled is None or not now.rounds):
-            plain = o.played is None and plan.plain and not self._is_said()
-            k = len(self._checked(now.copy.x, o).g if plain else actions.read(plan, base, o, None).seen.g)
+        k = slow.limits.k or slow.first
+        if not now.rounds:
+            if slow.limits.k is None:
+                plain = o.played is None and plan.plain and not self._is_said()
+                k = len(self._checked(now.copy.x, o).g if plain else actions.read(plan, base, o, None).seen.g)
+            base = SessionState(now, slow := slow._replace(first=k))
         try:
-            fast = self.compile(k) if k is not None or self.compiled is None else self.compiled
+            fast = self.compile(k)
         except (CannotCompile, Unavailable):
             if plan.engine != AUTO:
                 raise
@@ -383,6 +384,8 @@ class CompiledStepper:
         if ledger is None:
             return state
         ledger.read_with(None)
+        if 0 < ledger.open == len(ledger.rows):  # a handler asks in the middle of a call, and the look is still to come
+            ledger.close()
         return state.with_slow(ledger=ledger)
 
     def decision(self) -> Array:
