@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import tracemalloc
+import warnings
 import zipfile
 
 import numpy as np
@@ -187,3 +188,44 @@ def test_foreign_members_and_deep_headers_are_one_error(tmp_path):
             )
             with pytest.raises(bridle.InputError, match=r"cannot (read|load)"):
                 bridle.Session.load(path)
+
+
+def forged(name: str, value: object):
+    def change(header, arrays) -> None:
+        if name in arrays:
+            arrays[name] = np.array(value, dtype=float)
+        elif name == "radius":
+            header["domain"]["parts"]["radius"]["value"] = value
+        else:
+            header["session"]["ledger"]["conflict"][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("totals.hard", [0.1, 0.2, 0.3]),
+        ("totals.signed", []),
+        ("said.hard", []),
+        ("said.above", [1.0]),
+        ("ledger.witness", [0.0]),
+        ("late.numbers", [1e201, 0.0, 0.0]),
+        ("radius", [1.0, 2.0]),
+        ("radius", 10**400),
+        ("margin", None),
+        ("rounds", 3),
+    ],
+)
+def test_a_forged_file_is_refused_before_it_is_used(name, value, tmp_path):
+    path = tmp_path / "a.npz"
+    session, axis = bridle.Session(bridle.policy("anytime", bridle.Ball(2))), np.array([1.0, 0.0])
+    apart = 0.5 if name in ("margin", "rounds") else -0.1  # two limits that contradict each other, or have room between them
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(40):
+            session.observe(0.0, axis, np.full(2, apart), [axis, -axis], played=[0.1, 0.0])
+    session.save(path)
+    edit(path, forged(name, value))
+    with pytest.raises(bridle.InputError):
+        bridle.Session.load(path)

@@ -184,7 +184,7 @@ def _late_arrays(state: SessionState) -> Arrays:
 
 def _late_restored(plan: Plan, saved: Arrays, states: list[object], run: str) -> tuple[int, Copy, Late]:
     """How many rounds were begun, the first copy, and the others with the rounds that wait."""
-    begun, lost, ever_shared = (int(value) for value in saved["numbers"])
+    begun, lost, ever_shared = (validate.whole("late.numbers", value, 0) for value in saved["numbers"])
     rows = zip(states, saved["copies"], saved["costs"].tolist(), strict=True)
     first, *others = (
         Copy(state, plan.decided(state), int(updates), int(steered), UnlikeTold(*costs)) for state, (updates, steered), costs in rows
@@ -337,6 +337,8 @@ class Saved:
             offsets, listed = facts["changes"]
             changes = Changes(tuple(map(float, offsets)), tuple(listed))
             totals = RunningTotals(cost, hard, self.arrays["totals.signed"])
+            if totals.signed.shape != hard.shape or len(hard) < 1:
+                raise ValueError("totals")
             slow = slow._replace(late=waiting, log=log, changes=changes, start=self.start, first=many)
             plan, state = self._said_restored(plan, SessionState(RoundState(copy, begun, totals, rounds), slow), template)
         self.check_decisions(plan, state)
@@ -349,6 +351,9 @@ class Saved:
             return plan, state
         free, begun, moved_rounds, cost, violated, untouched, known = saved["numbers"].tolist()
         moved = Moved(int(moved_rounds), cost, saved["hard"], saved["signed"], int(violated), saved["above"])
+        levels = () if state.slow.ledger is None else state.slow.ledger.levels
+        if moved.hard.shape != moved.signed.shape or moved.hard.size < 1 or moved.above.shape != ((len(levels),) if moved.rounds else (0,)):
+            raise ValueError("said")
         states = _with_room(plan, state.slow.memory, len(state.now.totals.hard)).states
         past = _unwritten_past(records.under("past.", saved))
         memory = Memory(moved, past, self.fill(states, "said.states."), saved.get("scale"))
@@ -506,7 +511,11 @@ def encode_value(value: object, name: str, arrays: Arrays) -> RecordCode:
 def decode_value(code: RecordCode, arrays: Arrays) -> Any:
     """What `encode_value` was given."""
     if "value" in code:
-        return code["value"]
+        if not isinstance(value := code["value"], bool | int | float | str | None):
+            raise ValueError("value")
+        if isinstance(value, int):
+            float(value)  # or it is too large to be a number of anything
+        return value
     if "array" in code:
         return arrays[code["array"]]
     if "tuple" in code:

@@ -534,13 +534,17 @@ class Ledger:
             raise ValueError("curved")
         self.halfspaces.restore(records.under("cuts.", arrays))
         self.witness = arrays.get("witness")
+        if self.witness is not None and self.witness.shape != sums.a.shape:
+            raise ValueError("witness")
         idle, self.patience = map(int, facts["idle"])
         self._batches = BatchesRead(counted, idle, rounds - len(arrays.get("open.rows", ())))
         self.sure = bool(facts["sure"])
         self.told = bool(facts["told"])
         proof = facts["conflict"]
         if proof is not None:
-            self.conflict = Conflict._make(tuple(part) if isinstance(part, list) else part for part in map(proof.get, Conflict._fields))
+            rounds_of, which, sizes, margin, found = (proof[name] for name in Conflict._fields)
+            each = tuple(map(int, rounds_of)), tuple(map(int, which)), tuple(map(float, sizes))
+            self.conflict = Conflict(*each, float(margin), int(found))
         self.searching = restored_search(records.under("searching.", arrays), len(sums.a))
         self.reduction = restored_reduction(records.under("reduction.", arrays), len(sums.a))
         if "parked.lines" in arrays:
