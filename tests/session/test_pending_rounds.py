@@ -136,3 +136,20 @@ def test_what_a_file_holds_is_taken_back(tmp_path):
         assert (a.updates, a.steered) == (b.updates, b.steered)
         np.testing.assert_array_equal(a.x, b.x)
     np.testing.assert_array_equal(late.ready(session.plan, one).x, late.ready(session.plan, two).x)
+
+
+def test_what_was_said_to_a_copy_is_played_though_another_round_must_be_dropped():
+    """The copy to which known limits were told plays, and the oldest round is dropped after it."""
+    session = bridle.Session(bridle.policy("anytime", bridle.Ball(2)), pending=1)
+    first = session.ask()
+    for _ in range(2):
+        session.observe(f=0.5, df=[0.3, 1.0], g=0.1, dg=[1.0, 0.0])
+    x = session.decide(known=([[1.0, 0.0]], [-0.5]))
+    with pytest.warns(bridle.DroppedWarning):
+        ticket = session.ask()
+    assert x[0] <= -0.5 + 1e-9
+    np.testing.assert_array_equal(ticket.x, x)
+    assert (session.pending, session.dropped) == (1, 1)
+    session.observe(f=0.1, df=[0.2, 0.2], ticket=ticket)
+    with pytest.raises(bridle.InputError, match="is closed"):
+        session.observe(f=0.1, df=[0.2, 0.2], ticket=first)

@@ -274,11 +274,13 @@ def given_up(plan: Plan, state: SessionState, number: int) -> SessionState:
     return state.with_late(lost=state.slow.late.lost + 1)
 
 
-def dropped(plan: Plan, state: SessionState) -> SessionState:
-    """Without the rounds that have waited too long, or are the oldest of too many; the first time with a warning."""
+def dropped(plan: Plan, state: SessionState, more: int = 1) -> SessionState:
+    """Without the rounds that have waited too long, or are the oldest of too many, once so many `more` have begun; the first time with a
+    warning.
+    """
     late, begun = state.slow.late, state.now.begun
-    longest, many = begun if plan.timeout is None else plan.timeout, len(late.waiting) + 1 - plan.pending
-    for number in [number for i, number in enumerate(late.waiting) if i < many or begun + 1 - round_of(number) > longest]:
+    longest, many = begun if plan.timeout is None else plan.timeout, len(late.waiting) + more - plan.pending
+    for number in [number for i, number in enumerate(late.waiting) if i < many or begun + more - round_of(number) > longest]:
         log = state.slow.log.clone()
         why = "too many rounds were waiting" if plan.timeout is None else "it waited too long, or too many did"
         message = f"ticket {number} was dropped: {why}; it is charged to the bounds, and so will be others"

@@ -804,7 +804,7 @@ class Session(SessionVerbs):
         """Stand here."""
         self.policy, self.plan, self._stepper = plan.policy, plan, stepper_for(plan, state)
         self._lock, self._owner, self._heard = threading.RLock(), 0, len(state.slow.log.alarms)
-        self._telling = 0  # the thread that is telling `history`
+        self._telling: set[int] = set()  # the threads that are telling `history`
         self.quiet = False
         """Whether alarms wait until they are asked for (`unheard`), and a failed look in `failure`."""
         self.failure: Exception | None = None
@@ -815,7 +815,7 @@ class Session(SessionVerbs):
     def apply(self, command: Command) -> Any:
         """Let something happen: it has once the stepper stands elsewhere. Then alarms are given and `history` is told."""
         me, counted, entry = get_ident(), False, None
-        if self._telling == me or (self._owner == me and self._lock._is_owned()):  # type: ignore[attr-defined]
+        if me in self._telling or (self._owner == me and self._lock._is_owned()):  # type: ignore[attr-defined]
             raise InputError(NESTED)
         try:
             with self._lock:
@@ -909,11 +909,12 @@ class Session(SessionVerbs):
     def _told(self, entry: HistoryEntry) -> None:
         """Tell `history` of a round; a call from there of what changes the session is refused."""
         assert self._history is not None
+        me = get_ident()
         try:
-            self._telling = get_ident()
+            self._telling.add(me)
             self._history(entry)
         finally:
-            self._telling = 0
+            self._telling.discard(me)
 
     def read(self, what: Callable[[Plan, SessionState], T]) -> T:
         """What is read of the session where it stands; inside of a call of this thread, of where it stood before that call."""

@@ -229,10 +229,14 @@ def ask(plan: Plan, state: SessionState, command: Ask) -> tuple[SessionState, Ti
     """A round begun whose feedback comes late: its ticket."""
     if plan.tries:
         points_to_try(plan, state)
-    state = told(plan, late.dropped(plan, state), command)
+    roomy = told(plan, late.dropped(plan, state), command)
+    # Where another copy would play once there is room, but something was said to the one that was to play, that one plays.
+    waits = actions.is_outdated(plan, roomy) and not actions.is_outdated(plan, state)
+    state = state if waits else roomy
     said = actions.valid(plan, state)
     terms, instead = (None, None) if said is None else (said.terms, said.action)
     state, number = late.asked(plan, state, command.run, terms, instead)
+    state = late.dropped(plan, state, 0) if waits else state
     return state, ticket(plan, state, number)
 
 
