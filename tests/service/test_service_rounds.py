@@ -136,8 +136,8 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
     read = reader(BatchBody)(json.dumps({"events": told}).encode())
     hosted = SimpleNamespace(rounds=[], decided=None, waiting={})
     hosted.remember = partial(Hosted.remember, hosted)
-    refused: list[tuple[int, str]] = []
-    outcome = commands.in_order([commands.observing(event, None, hosted) for event in read.events], refused)(batch)
+    refused: dict[int, str] = {}
+    answer, outcome = commands.in_order(batch, hosted, read.events, None, refused)
     rows, answers = [], []
     for event in told:
         try:
@@ -147,7 +147,7 @@ def test_a_plain_batch_is_written_down_and_refused_as_its_rounds_would_be(tmp_pa
         else:
             answers.append({"round": alone.session.rounds, "next": alone.session.decide().tolist()})
     assert [*outcome.rows] == rows
-    assert json.loads(outcome.answer)["answers"] == answers
+    assert json.loads(commands.encode(answer))["answers"] == answers
     assert len(refused) == sum("error" in answer for answer in answers) >= 6
     assert [each.round for each in hosted.rounds] == list(range(1, alone.session.rounds + 1))
     assert hosted.rounds[-1].cost == alone.session.cost

@@ -45,9 +45,10 @@ from bridle.service.bodies import (
     RoundAnswer,
     SessionStands,
     TicketAnswer,
+    encode,
     reader,
 )
-from bridle.service.calls import JSON, Call, encode, header
+from bridle.service.calls import JSON, Call, header
 from bridle.service.config import is_loopback
 from bridle.service.errors import BAD_FORM, CONFLICT, ELSEWHERE, FORBIDDEN, REFUSED, TOO_LARGE, HTTPError, unavailable
 from bridle.service.logs import LOG, request_id

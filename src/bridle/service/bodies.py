@@ -61,7 +61,7 @@ class AskBody(DecideBody, forbid_unknown_fields=True):
     points: int | None = None
 
 
-class ObserveBody(Struct, forbid_unknown_fields=True):
+class ObserveBody(Struct, forbid_unknown_fields=True, gc=False):
     """What was revealed at the decision: cost and constraint values and their gradients."""
 
     f: Costs = 0.0
@@ -89,7 +89,7 @@ class AskEvent(AskBody, forbid_unknown_fields=True, tag_field="kind", tag="ask")
     """A round begun in a batch."""
 
 
-class ObserveEvent(ObserveBody, forbid_unknown_fields=True, tag_field="kind", tag="observe"):
+class ObserveEvent(ObserveBody, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="observe"):
     """Feedback in a batch."""
 
 
@@ -161,6 +161,8 @@ class BudgetBody(Struct, forbid_unknown_fields=True):
     key: Key | None = None
 
 
+encode = msgspec.json.Encoder().encode
+
 # --- answers ------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -178,7 +180,7 @@ class TicketAnswer(Struct):
     x: Points
 
 
-class RoundAnswer(Struct):
+class RoundAnswer(Struct, gc=False):
     """How many rounds have been observed, and the next decision; null where `decide` or `ask` comes first."""
 
     round: int

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from bridle.service.auth import ANYBODY
-from bridle.service.bodies import LONGEST_KEY
+from bridle.service.bodies import LONGEST_KEY, encode
 from bridle.service.errors import BAD_FORM, HTTPError
 
 if TYPE_CHECKING:
@@ -71,8 +70,6 @@ class Call(Request):
 
 Handler: TypeAlias = Callable[[Call], Awaitable[bytes | Response]]
 """What answers a call: with JSON, or with a response of its own."""
-
-encode = msgspec.json.Encoder().encode
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -5,12 +5,13 @@ What a request says of a round is handed on as it came, so that the session itse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import asdict, astuple
 from starlette.responses import Response
 
 from bridle import validate
@@ -19,41 +20,58 @@ from bridle.core import Ask, Decide, Forget, InputError, Observation, Pay, Prior
 from bridle.database.rows import Event
 from bridle.durable.journal import Applied, Journal
 from bridle.game.totals import charged
+from bridle.ops import Array
 from bridle.service.auth import may, who
 from bridle.service.bodies import (
     AskBody,
     AskEvent,
+    BatchBody,
     BidAnswer,
+    BidBody,
+    BudgetBody,
     Complaint,
     DecideBody,
     DecideEvent,
     DecisionAnswer,
     ForgetBody,
     ForgetEvent,
+    LimitsBody,
     ObserveBody,
     ObserveEvent,
+    PayBody,
     PaymentAnswer,
     RoundAnswer,
     TicketAnswer,
+    encode,
 )
-from bridle.service.calls import Call, Handler, encode, json_response
+from bridle.service.calls import Call, json_response
 from bridle.service.errors import FORBIDDEN, NOT_FOUND, TOO_LARGE, HTTPError
-from bridle.service.hosted import Hosted, Verb, next_decision, stands
+from bridle.service.hosted import Hosted, next_decision, stands
 from bridle.service.recipes import proposals
 from bridle.session.session import change_command
 
-EventMaker: TypeAlias = Callable[[Any, str | None, Hosted], Verb]
-"""What a body, alone or in a batch, under this identity, does to a session."""
+Player: TypeAlias = Callable[[Journal, Hosted, Any, str | None], tuple[object, Applied]]
+"""Lets what a body says, alone or in a batch, under this identity, happen to a session: the answer, to be encoded, and what came of it."""
 
 
-def answered(applied: Applied, answer: Callable[[], bytes]) -> Applied:
-    """What came of a verb, with its answer where none was stored."""
-    return applied if applied.answer is not None else Applied(applied.value, applied.seq, applied.rows, applied.again, answer())
+def stored(applied: Applied) -> object:
+    """The answer that is stored, or was."""
+    return None if applied.answer is None else msgspec.Raw(applied.answer)
 
 
-def round_answer(core: Journal) -> bytes:
+def round_answer(core: Journal) -> RoundAnswer:
     """How many rounds were observed, and the next decision."""
-    return encode(RoundAnswer(core.session.rounds, next_decision(core)))
+    return RoundAnswer(core.session.rounds, next_decision(core))
+
+
+def playing(player: Player) -> Callable[[Call], Awaitable[bytes]]:
+    """What answers a call by what one player does to its session."""
+
+    async def handler(call: Call) -> bytes:
+        hosted, body, identity = await call.hosted(), call.content, call.identity
+        return await hosted.play(lambda core: player(core, hosted, body, identity))
+
+    return handler
 
 
 # --- rounds -------------------------------------------------------------------------------------------------------------------------------
@@ -66,38 +84,31 @@ def before_acting(core: Journal, body: DecideBody) -> Prior:
         None if body.rules is None else proposals(body.rules, core.session.dim),
         body.features,
         known and (known.A, known.b),
-        hint and msgspec.structs.asdict(hint),
+        hint and asdict(hint),
     )
 
 
-def deciding(body: DecideBody, key: str | None, hosted: Hosted) -> Verb:
+def deciding(core: Journal, hosted: Hosted, body: DecideBody, key: str | None) -> tuple[object, Applied]:
     """The decision of this round; with a key it is that of the round in which it was first asked for."""
 
-    def verb(core: Journal) -> Applied:
-        def answer(x: Any) -> bytes:
-            return encode(DecisionAnswer(x.tolist(), core.session.rounds))
+    def answer(x: Array) -> DecisionAnswer:
+        return DecisionAnswer(x.tolist(), core.session.rounds)
 
-        applied = core.apply(Decide(before_acting(core, body)), key, None if key is None else answer)
-        if applied.again:
-            return answered(applied, lambda: b"null")
-        hosted.decided = applied.value.tolist()
-        return answered(applied, lambda: answer(applied.value))
-
-    return verb
+    applied = core.apply(Decide(before_acting(core, body)), key, None if key is None else lambda x: encode(answer(x)))
+    if applied.again:
+        return stored(applied), applied
+    hosted.decided = applied.value.tolist()
+    return answer(applied.value), applied
 
 
-def asking(body: AskBody, key: str | None, hosted: Hosted) -> Verb:
+def asking(core: Journal, hosted: Hosted, body: AskBody, key: str | None) -> tuple[object, Applied]:
     """A round whose feedback comes later."""
-
-    def verb(core: Journal) -> Applied:
-        core.session.refuse_other_points(body.points)
-        applied = core.apply(Ask(before_acting(core, body)), key)
-        ticket, x = applied.value.id, applied.value.x
-        if len(hosted.waiting) <= core.session.pending:
-            hosted.waiting[ticket] = charged(x, 1).tolist()
-        return applied._replace(answer=encode(TicketAnswer(ticket, x.tolist())))
-
-    return verb
+    core.session.refuse_other_points(body.points)
+    applied = core.apply(Ask(before_acting(core, body)), key)
+    ticket, x = applied.value.id, applied.value.x
+    if len(hosted.waiting) <= core.session.pending:
+        hosted.waiting[ticket] = charged(x, 1).tolist()
+    return TicketAnswer(ticket, x.tolist()), applied
 
 
 def numbers(value: Any) -> Any:
@@ -110,54 +121,30 @@ def numbers(value: Any) -> Any:
         return value
 
 
-def observing(body: ObserveBody, key: str | None, hosted: Hosted) -> Verb:
+def observing(core: Journal, hosted: Hosted, body: ObserveBody, key: str | None) -> tuple[object, Applied]:
     """Feedback; the answer has the next decision."""
-
-    def verb(core: Journal) -> Applied:
-        x: list[float] | None = None
-
-        def answer(_: object = None) -> bytes:
-            nonlocal x
-            x = next_decision(core)
-            return encode(RoundAnswer(core.session.rounds, x))
-
-        seen = Observation(body.f, numbers(body.df), numbers(body.g), numbers(body.dg), body.modulus, body.played, body.ticket)
-        applied = core.apply(seen, key, None if key is None and body.ticket is None else answer, body.pay)
-        applied = answered(applied, answer)
-        if not applied.again:
-            hosted.remember(core, body.f, body.g, body.ticket, body.played)
-            hosted.decided = x
-        return applied
-
-    return verb
+    f, df, g, dg, modulus, ticket, played, pay, _ = astuple(body)
+    later = None if key is None and ticket is None else lambda _: encode(round_answer(core))
+    applied = core.apply(Observation(f, numbers(df), numbers(g), numbers(dg), modulus, played, ticket), key, later, pay)
+    answer = round_answer(core)
+    if not applied.again:
+        hosted.remember(core, answer.round, f, g, ticket, played)
+        hosted.decided = answer.next
+    return stored(applied) or answer, applied
 
 
-def forgetting(body: ForgetBody, key: str | None, hosted: Hosted) -> Verb:
+def forgetting(core: Journal, hosted: Hosted, body: ForgetBody, key: str | None) -> tuple[object, Applied]:
     """A round given up, which its ticket says: another `key` is not needed."""
-
-    def verb(core: Journal) -> Applied:
-        applied = core.apply(Forget(body.ticket), None, lambda _: round_answer(core))
-        hosted.waiting.pop(body.ticket, None)
-        return answered(applied, lambda: round_answer(core))
-
-    return verb
-
-
-def playing(make: EventMaker) -> Handler:
-    """What answers a call by one verb of its session, made of the body and the identity."""
-
-    async def handler(call: Call) -> bytes:
-        hosted = await call.hosted()
-        return await hosted.play(make(call.content, call.identity, hosted))
-
-    return handler
+    applied = core.apply(Forget(body.ticket), None, lambda _: encode(round_answer(core)))
+    hosted.waiting.pop(body.ticket, None)
+    return stored(applied) or round_answer(core), applied
 
 
 decide, ask, observe, forget = playing(deciding), playing(asking), playing(observing), playing(forgetting)
 
 # --- batches ------------------------------------------------------------------------------------------------------------------------------
 
-EVENTS: dict[type, tuple[str, EventMaker]] = {
+EVENTS: dict[type, tuple[str, Player]] = {
     DecideEvent: ("decide", deciding),
     AskEvent: ("decide", asking),
     ObserveEvent: ("observe", observing),
@@ -171,81 +158,71 @@ async def batch(call: Call) -> bytes:
     events, most = call.content.events, call.service.config.limits.batch
     if len(events) > most:
         raise HTTPError(TOO_LARGE, f"a batch may have at most {most} events, not {len(events)}")
-    for scope in sorted({EVENTS[type(event)][0] for event in events}):
+    for scope in sorted({EVENTS[kind][0] for kind in set(map(type, events))}):
         if not may(call.key, scope):
             raise HTTPError(FORBIDDEN, f"the key {who(call.key)} lacks the scope {scope}, which events of this batch need")
     hosted, identity = await call.hosted(), call.identity
-    refused: list[tuple[int, str]] = []
-    verbs = []
-    for i, event in enumerate(events):
-        key = getattr(event, "key", None) or (None if identity is None else f"{identity}.{i}")
-        verbs.append(EVENTS[type(event)][1](event, key, hosted))
-    answer = await hosted.play(in_order(verbs, refused), max(1, len(events)))
-    for i, sentence in refused:
-        await call.service.quarantine(hosted, sentence, encode(events[i]))
+    refused: dict[int, str] = {}
+    answer = await hosted.play(lambda core: in_order(core, hosted, events, identity, refused), max(1, len(events)))
+    told = msgspec.json.decode(call.raw, type=BatchBody).events if refused else ()  # as they came
+    for i, sentence in refused.items():
+        await call.service.quarantine(hosted, sentence, encode(told[i]))
     return answer
 
 
-def in_order(verbs: Sequence[Verb], refused: list[tuple[int, str]]) -> Verb:
-    """The verbs of a batch in their order; those that are refused, and why, are noted."""
-
-    def verb(core: Journal) -> Applied:
-        answers: list[bytes] = []
-        rows: list[Event] = []
-        again = bool(verbs)
-        for i, each in enumerate(verbs):
-            try:
-                applied = each(core)
-            except InputError as wrong:
-                refused.append((i, str(wrong)))
-                answers.append(encode(Complaint(str(wrong))))
-                continue
-            answers.append(applied.answer or b"null")
-            rows.extend(applied.rows)
-            again = again and applied.again
-        whole = {
-            "answers": [*map(msgspec.Raw, answers)],
-            "refused": len(refused),
-            "round": core.session.rounds,
-            "next": next_decision(core),
-        }
-        if again and not refused:  # all of it had been asked: it ends as it did
-            last = msgspec.json.decode(answers[-1])
-            if "round" in last:
-                whole |= {"round": last["round"], "next": last["next"] if "next" in last else last["x"]}
-        return Applied(None, core.seq, tuple(rows), again, encode(whole))
-
-    return verb
+def in_order(core: Journal, hosted: Hosted, events: Sequence[Any], identity: str | None, refused: dict[int, str]) -> tuple[object, Applied]:
+    """The events of a batch in their order; why one was refused is noted by its place."""
+    answers: list[object] = []
+    rows: list[Event] = []
+    again = bool(events)
+    for i, event in enumerate(events):
+        key = getattr(event, "key", None) or (None if identity is None else f"{identity}.{i}")
+        try:
+            answer, applied = EVENTS[event.__class__][1](core, hosted, event, key)
+        except InputError as wrong:
+            refused[i] = str(wrong)
+            answers.append(Complaint(str(wrong)))
+            continue
+        answers.append(answer)
+        rows += applied.rows
+        again = again and applied.again
+    whole = {"answers": answers, "refused": len(refused), "round": core.session.rounds, "next": next_decision(core)}
+    if again and not refused:  # all of it had been asked: it ends as it did
+        last = msgspec.json.decode(encode(answers[-1])) or {}
+        if "round" in last:
+            whole |= {"round": last["round"], "next": last["next"] if "next" in last else last["x"]}
+    return whole, Applied(None, core.seq, tuple(rows), again)
 
 
 # --- limits and budgets -------------------------------------------------------------------------------------------------------------------
 
 
-async def change(call: Call, verb: Verb, what: str) -> bytes:
+async def change(call: Call, player: Player, what: str) -> bytes:
     """Play a change, and note who made it; also of one that comes again, whose note may not have come that far."""
-    notes: list[str] = []
+    again = False
 
-    def noted(core: Journal) -> Applied:
-        applied = verb(core)
-        notes.append(" (asked again: it counts once)" if applied.again else "")
-        return applied
+    def noted(core: Journal, hosted: Hosted, body: Any, key: str | None) -> tuple[object, Applied]:
+        nonlocal again
+        answer, applied = player(core, hosted, body, key)
+        again = applied.again
+        return answer, applied
 
-    answer = await (await call.hosted()).play(noted)
-    await call.service.audit(who(call.key), call.name, what + notes[-1])
+    answer = await playing(noted)(call)
+    await call.service.audit(who(call.key), call.name, f"{what}{' (asked again: it counts once)' if again else ''}")
     return answer
 
 
 async def change_limits(call: Call) -> bytes:
     """POST .../limits: a limit is another from now on."""
-    body, key = call.content, call.identity
+    body = call.content
     told = {name: getattr(body, name) for name in ("offset", "at_most") if getattr(body, name) is not msgspec.UNSET}
 
-    def verb(core: Journal) -> Applied:
+    def changing(core: Journal, hosted: Hosted, body: LimitsBody, key: str | None) -> tuple[object, Applied]:
         command = change_command(body.limit, told.get("offset"), told.get("at_most"))
-        applied = core.apply(command, key, lambda _: round_answer(core))
-        return answered(applied, lambda: round_answer(core))
+        applied = core.apply(command, key, lambda _: encode(round_answer(core)))
+        return stored(applied) or round_answer(core), applied
 
-    return await change(call, verb, f"changed limit {body.limit}: {encode(told)[:500].decode()}")
+    return await change(call, changing, f"changed limit {body.limit}: {encode(told)[:500].decode()}")
 
 
 def budget_of(core: Journal, name: str) -> Gate | Pacer:
@@ -256,53 +233,43 @@ def budget_of(core: Journal, name: str) -> Gate | Pacer:
         raise HTTPError(NOT_FOUND, str(wrong)) from None
 
 
-async def pay(call: Call) -> bytes:
-    """POST .../pay: a payment that fits, or a refusal; what was paid is durable when it is answered."""
-    body, key = call.content, call.identity
+def paying(core: Journal, hosted: Hosted, body: PayBody, key: str | None) -> tuple[object, Applied]:
+    """A payment that fits, or a refusal; what was paid is durable when it is answered."""
+    budget = budget_of(core, body.gate)
+    pacer = budget if isinstance(budget, Pacer) else None
 
-    def verb(core: Journal) -> Applied:
-        budget = budget_of(core, body.gate)
-        pacer = budget if isinstance(budget, Pacer) else None
+    def answer(value: float | None) -> PaymentAnswer:
+        counted = value if value is not None else body.amount if pacer is None else pacer.gate.rounded(body.amount)
+        return PaymentAnswer(counted, budget.left, msgspec.UNSET if pacer is None else pacer.price)
 
-        def answer(value: float | None) -> bytes:
-            counted = value if value is not None else body.amount if pacer is None else pacer.gate.rounded(body.amount)
-            return encode(PaymentAnswer(counted, budget.left, msgspec.UNSET if pacer is None else pacer.price))
-
-        applied = core.apply(Pay(body.gate, body.amount), key, answer)
-        if applied.answer is not None and applied.answer.startswith(b"{"):
-            return applied
-        return applied._replace(answer=answer(applied.value))
-
-    return await (await call.hosted()).play(verb)
+    applied = core.apply(Pay(body.gate, body.amount), key, lambda value: encode(answer(value)))
+    whole = applied.answer is not None and applied.answer.startswith(b"{")
+    return stored(applied) if whole else answer(applied.value), applied
 
 
-async def bid(call: Call) -> bytes:
-    """POST .../bid: what a pacer bids for something of this value; it may be paid next."""
-    body = call.content
+def bidding(core: Journal, hosted: Hosted, body: BidBody, key: str | None) -> tuple[object, Applied]:
+    """What a pacer bids for something of this value; it may be paid next."""
+    budget = budget_of(core, body.gate)
+    if not isinstance(budget, Pacer):
+        raise InputError(f"gate must be the name of a pacer, which has a price; {body.gate!r} is a plain gate")
+    return BidAnswer(budget.bid(body.value), budget.price, budget.left), Applied(None, core.seq)
 
-    def verb(core: Journal) -> Applied:
-        budget = budget_of(core, body.gate)
-        if not isinstance(budget, Pacer):
-            raise InputError(f"gate must be the name of a pacer, which has a price; {body.gate!r} is a plain gate")
-        return Applied(None, core.seq, answer=encode(BidAnswer(budget.bid(body.value), budget.price, budget.left)))
 
-    return await (await call.hosted()).play(verb)
+def budgeting(core: Journal, hosted: Hosted, body: BudgetBody, key: str | None) -> tuple[object, Applied]:
+    """What may be spent in all is another from now on."""
+    budget_of(core, body.gate)
+    rounds = None if body.rounds is None else validate.whole("rounds", body.rounds)
+    command = SetBudget(body.gate, validate.number("budget", body.budget), rounds)
+    applied = core.apply(command, key, lambda _: encode(stands(budget_of(core, body.gate))))
+    return stored(applied) or stands(budget_of(core, body.gate)), applied
+
+
+pay, bid = playing(paying), playing(bidding)
 
 
 async def set_budget(call: Call) -> bytes:
-    """POST .../budget: what may be spent in all is another from now on."""
-    body, key = call.content, call.identity
-
-    def verb(core: Journal) -> Applied:
-        def answer(_: object = None) -> bytes:
-            return encode(stands(budget_of(core, body.gate)))
-
-        budget_of(core, body.gate)
-        rounds = None if body.rounds is None else validate.whole("rounds", body.rounds)
-        command = SetBudget(body.gate, validate.number("budget", body.budget), rounds)
-        return answered(core.apply(command, key, answer), answer)
-
-    return await change(call, verb, f"changed the budget of {body.gate} to {body.budget}")
+    """POST .../budget."""
+    return await change(call, budgeting, f"changed the budget of {call.content.gate} to {call.content.budget}")
 
 
 # --- sessions -----------------------------------------------------------------------------------------------------------------------------
@@ -310,7 +277,7 @@ async def set_budget(call: Call) -> bytes:
 
 async def create(call: Call) -> Response:
     """POST /v1/sessions: 201 for a new one, 200 where there is one that was made from the same."""
-    body = {name: value for name, value in msgspec.structs.asdict(call.content).items() if name != "name" and value is not None}
+    body = {name: value for name, value in asdict(call.content).items() if name != "name" and value is not None}
     hosted, fresh = await call.service.create(call.content.name, body, call.key.id)
     if fresh:
         await call.service.audit(who(call.key), hosted.name, f"made it: {encode(body)[:1000].decode(errors='replace')}")

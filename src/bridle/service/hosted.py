@@ -18,10 +18,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
 from time import perf_counter
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from bridle.budgets import Gate, Pacer
 from bridle.core import InputError
@@ -31,7 +33,7 @@ from bridle.durable.journal import Applied, Journal, open_journal
 from bridle.game.totals import charged
 from bridle.ops import Array
 from bridle.policies.registry import Configured
-from bridle.service.bodies import AlarmFacts, GateStands, SessionStands
+from bridle.service.bodies import AlarmFacts, GateStands, SessionStands, encode
 from bridle.service.config import ServiceLimits
 from bridle.service.errors import HTTPError, elsewhere, too_many, unavailable
 from bridle.service.logs import log
@@ -76,8 +78,8 @@ class Tools:
     limits: ServiceLimits
 
 
-Verb: TypeAlias = Callable[[Journal], Applied]
-"""What is done to a session, in its turn and by one thread at a time; its answer, and the rows that must be durable before that leaves."""
+Verb: TypeAlias = Callable[[Journal], tuple[object, Applied]]
+"""What is done to a session, in its turn and by one thread at a time; its answer, and what must be durable before that leaves."""
 
 
 def next_decision(core: Journal) -> list[float] | None:
@@ -86,7 +88,7 @@ def next_decision(core: Journal) -> list[float] | None:
     return None if x is None else x.tolist()
 
 
-class PlayedRound(NamedTuple):
+class PlayedRound(Struct, gc=False):
     """One of the last rounds: how many had been observed with it, what was decided, and what came of it, a row of it for each point."""
 
     round: int
@@ -100,7 +102,7 @@ class PlayedRound(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """As it is shown: where several points were tried, `f`, `g` and `violation` are averages."""
         g = np.atleast_1d(np.asarray([] if self.g is None else self.g, dtype=float))
-        found = {**self._asdict(), "f": float(np.mean(self.f)), "g": charged(g, 1).tolist(), "ccv": float(self.violations.max(initial=0.0))}
+        found = {**asdict(self), "f": float(np.mean(self.f)), "g": charged(g, 1).tolist(), "ccv": float(self.violations.max(initial=0.0))}
         found["violation"] = charged(np.maximum(g, 0.0), 1).tolist()
         return {name: value for name, value in found.items() if name != "violations" and (name != "ticket" or value is not None)}
 
@@ -200,7 +202,9 @@ class Hosted:
             core, line = self._ready() or await self._open()
             aside = self._aside(core, events)
             try:
-                applied = self._apply(verb, core) if aside is None else await self._loop.run_in_executor(aside, self._apply, verb, core)
+                answer, applied = (
+                    self._apply(verb, core) if aside is None else await self._loop.run_in_executor(aside, self._apply, verb, core)
+                )
             except BaseException as wrong:
                 raise self._broken_off(wrong, core) from None
             if applied.rows:
@@ -211,7 +215,7 @@ class Hosted:
             self._safe = applied.rows[-1].seq
         if core.snapshot_due and self._snapshot is None:
             self._snapshot = asyncio.create_task(self._put_snapshot())
-        return applied.answer or b""
+        return encode(answer)
 
     def _aside(self, core: Journal, events: int) -> Executor | None:
         """The threads in which so many events are played; None where that is soon done, and nobody is held up if the loop does it."""
@@ -219,7 +223,7 @@ class Hosted:
         look = rounds // ASSUMPTIONS_EVERY != (rounds + events) // ASSUMPTIONS_EVERY
         return self.tools.compute if self._slow or look or events > MANY else self.tools.lookups
 
-    def _apply(self, verb: Verb, core: Journal) -> Applied:
+    def _apply(self, verb: Verb, core: Journal) -> tuple[object, Applied]:
         """Apply something, and note whether that took long."""
         begun = perf_counter()
         try:
@@ -272,14 +276,14 @@ class Hosted:
         log("not written", logging.WARNING, session=self.name, problem=str(problem), certain=problem.certain)
         return unavailable(LOST if isinstance(problem, Fenced) else UNWRITTEN if problem.certain else TROUBLE)
 
-    def remember(self, core: Journal, f: Any, g: Any, ticket: int | None = None, played: object = None) -> None:
+    def remember(self, core: Journal, round: int, f: Any, g: Any, ticket: int | None = None, played: object = None) -> None:
         """Note a round that was just observed, to be shown."""
         session = core.session
         x = self.decided if ticket is None else self.waiting.pop(ticket, None)
         x = played if isinstance(played, list) else x
         if session.plan.tries:
             f, g = rows_of(session.plan.tries, f, g)
-        self.rounds.append(PlayedRound(session.rounds, x, f, g, session.cost, session.violations, ticket))
+        self.rounds.append(PlayedRound(round, x, f, g, session.cost, session.violations, ticket))
 
     def hear(self, core: Journal) -> None:
         """Log and keep the warnings that nobody has heard of yet."""

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import msgspec
 from starlette.responses import Response
 
-from bridle.service.calls import Call, Handler, encode, json_response
+from bridle.service.bodies import encode
+from bridle.service.calls import Call, Handler, json_response
 from bridle.service.hosted import named
 from bridle.session.session import Session
 
