@@ -1,7 +1,7 @@
 """The writer: one thread that commits whatever waits, so that one commit serves all who came while the last one was under way.
 
-There is no timer. An event is handed over at once where nothing is being committed, and whatever comes while something is makes the next
-group: so commits go on beside the loop, and under load the groups grow by themselves. While
+There is no timer. The loop hands a group over once it has dealt with all that was there to be read, and whatever comes while that is being
+committed is the next group: so commits go on beside the loop, and under load the groups grow by themselves. While
 one client asks and the disk is fast, the loop commits itself: to wake another thread and be woken by it takes as long as the commit.
 
 Nothing is answered before its commit has returned. Where a commit fails, everything after it on the same session fails too, because it
@@ -79,9 +79,9 @@ class GroupWriter:
             if self._pace < PROMPT and not self._under_way and self.alone() and self._at_once(group, line, events):
                 return group
             self._gathering = group
+            if not self._under_way:
+                self.loop.call_soon(self._hand_over)
         group.events.setdefault(line, []).extend(events)
-        if not self._under_way:
-            self._hand_over()
         return group
 
     def _at_once(self, group: CommitGroup, line: JournalLine, events: Sequence[Event]) -> bool:
