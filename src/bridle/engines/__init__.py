@@ -25,7 +25,6 @@ __all__ = [
     "Engine",
     "PlaysManyRuns",
     "check_name",
-    "compiles",
     "explain",
     "fastest",
     "load",

@@ -184,7 +184,10 @@ def _late_arrays(state: SessionState) -> Arrays:
 
 def _late_restored(plan: Plan, saved: Arrays, states: list[object], run: str) -> tuple[int, Copy, Late]:
     """How many rounds were begun, the first copy, and the others with the rounds that wait."""
-    begun, lost, ever_shared = (validate.whole("late.numbers", value, 0) for value in saved["numbers"])
+    numbers = saved["numbers"]
+    if numbers.shape != (3,) or not ((numbers >= 0.0) & (numbers <= 2.0**53)).all() or (numbers % 1.0).any():
+        raise ValueError("late.numbers")
+    begun, lost, ever_shared = map(int, numbers)
     rows = zip(states, saved["copies"], saved["costs"].tolist(), strict=True)
     first, *others = (
         Copy(state, plan.decided(state), int(updates), int(steered), UnlikeTold(*costs)) for state, (updates, steered), costs in rows
